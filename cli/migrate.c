@@ -65,7 +65,7 @@ static void print_progress(Migrate *migrate, const Berth__Task *task)
                 " MiB/s written meanwhile",
                 left, progress->bytes_per_sec >> 20, progress->dirty_bytes_per_sec >> 20);
     if (progress->downtime_msec != 0)
-        fprintf(stderr, ", stands still for %u ms", progress->downtime_msec);
+        fprintf(stderr, ", to stand still for %u ms", progress->downtime_msec);
     fflush(stderr);
     migrate->is_shown = TRUE;
 }

@@ -13,6 +13,7 @@ typedef struct {
     GHashTable *joined;    /* of these those that have joined */
     GHashTable *instances; /* name -> what its agent was */
     const GPtrArray *lost; /* names of those on which a command was lost */
+    GError *failure;       /* of one that is not waited for any more; the first */
     BerthRejoinedFunc func;
     gpointer user_data;
 } Rejoin;
@@ -55,6 +56,26 @@ static gboolean is_as_before(const Rejoin *rejoin, const Berth__Node *node)
     return g_strcmp0(before, node->info->instance) == 0;
 }
 
+static void wait_no_more(Rejoin *rejoin, const char *name)
+{
+    g_hash_table_remove(rejoin->joined, name);
+    g_hash_table_remove(rejoin->left, name);
+}
+
+/* NAME has joined as what it was. The others are waited for on. */
+static void take_unchanged(Rejoin *rejoin, const char *name)
+{
+    g_hash_table_remove(rejoin->joined, name);
+    if (!g_ptr_array_find((GPtrArray *)rejoin->lost, name, NULL))
+        return;
+    if (rejoin->failure == NULL)
+        g_set_error(&rejoin->failure, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "node %s: its agent was not restarted: it had lost its connection, and has "
+                    "ended the command",
+                    name);
+    wait_no_more(rejoin, name);
+}
+
 /* NAME has joined. One that cannot start guests may still be coming up. */
 static gboolean take_joined(Rejoin *rejoin, const char *name, const Berth__Node *node,
                             GError **error)
@@ -62,20 +83,14 @@ static gboolean take_joined(Rejoin *rejoin, const char *name, const Berth__Node 
     if (node->state != BERTH__NODE_STATE__NODE_UP)
         return TRUE;
     if (is_as_before(rejoin, node)) {
-        g_hash_table_remove(rejoin->joined, name);
-        if (!g_ptr_array_find((GPtrArray *)rejoin->lost, name, NULL))
-            return TRUE;
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "node %s: its agent was not restarted: it had lost its connection, and has "
-                    "ended the command",
-                    name);
+        take_unchanged(rejoin, name);
+        return TRUE;
+    }
+    if (*node->info->cannot_start != '\0')
+        return TRUE;
+    if (!rejoin->func(rejoin->cli, node, rejoin->user_data, error))
         return FALSE;
-    }
-    if (*node->info->cannot_start == '\0') {
-        rejoin->func(node, rejoin->user_data);
-        g_hash_table_remove(rejoin->joined, name);
-        g_hash_table_remove(rejoin->left, name);
-    }
+    wait_no_more(rejoin, name);
     return TRUE;
 }
 
@@ -144,14 +159,19 @@ gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instanc
                      .user_data = user_data};
     for (char **name = names; *name != NULL; name++)
         g_hash_table_add(left, *name);
-    if (!berth_cli_persist_until(cli, TRUE, rejoin.deadline_usec, follow, &rejoin, error))
+    if (!berth_cli_persist_until(cli, TRUE, rejoin.deadline_usec, follow, &rejoin, error)) {
+        g_clear_error(&rejoin.failure);
         return FALSE;
-    for (char **name = names; *name != NULL; name++) {
+    }
+    for (char **name = names; *name != NULL && rejoin.failure == NULL; name++) {
         if (!g_hash_table_contains(left, *name))
             continue;
         g_autofree char *why = why_not(&rejoin, *name);
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED, "node %s: %s", *name, why);
-        return FALSE;
+        g_set_error(&rejoin.failure, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED, "node %s: %s",
+                    *name, why);
     }
-    return TRUE;
+    if (rejoin.failure == NULL)
+        return TRUE;
+    g_propagate_error(error, rejoin.failure);
+    return FALSE;
 }

@@ -197,9 +197,35 @@ static void say_done(Roll *roll, const Berth__Node *node)
     fflush(stdout);
 }
 
-static void on_rejoined(const Berth__Node *node, gpointer user_data)
+static gboolean open_on(BerthCli *cli, const Roll *roll, char **names, GError **error)
 {
-    say_done(user_data, node);
+    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
+    request.reason = request.if_reason = (char *)roll->reason;
+    return berth_cli_change_nodes(cli, "Undrain", names, &request, NULL, error);
+}
+
+static void say_open(Roll *roll, char *name)
+{
+    printf("%s: is open again\n", name);
+    fflush(stdout);
+    g_ptr_array_remove(roll->batch, name);
+    roll->n_done++;
+}
+
+/* At once: others may take long, or never come. */
+static gboolean on_rejoined(BerthCli *cli, const Berth__Node *node, gpointer user_data,
+                            GError **error)
+{
+    Roll *roll = user_data;
+    char *names[] = {node->info->name, NULL};
+    guint index;
+    if (!g_ptr_array_find_with_equal_func(roll->batch, names[0], g_str_equal, &index))
+        return TRUE;
+    if (!open_on(cli, roll, names, error))
+        return FALSE;
+    say_done(roll, node);
+    say_open(roll, g_ptr_array_index(roll->batch, index));
+    return TRUE;
 }
 
 typedef struct {
@@ -210,27 +236,21 @@ typedef struct {
 static gboolean open_all(BerthCli *cli, gpointer user_data, GError **error)
 {
     const Opening *opening = user_data;
-    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
-    request.reason = request.if_reason = (char *)opening->roll->reason;
-    return berth_cli_change_nodes(cli, "Undrain", opening->names, &request, NULL, error);
+    return open_on(cli, opening->roll, opening->names, error);
 }
 
-/* NAMES, of the batch, are done when they are open. */
+/* NAMES, of the batch, whose agents nobody waits for. */
 static gboolean open_nodes(Roll *roll, char **names, GError **error)
 {
     Opening opening = {roll, names};
     if (!berth_cli_persist(roll->cli, FALSE, open_all, &opening, error))
         return FALSE;
-    for (char **name = names; *name != NULL; name++) {
-        printf("%s: is open again\n", *name);
-        g_ptr_array_remove(roll->batch, *name);
-        roll->n_done++;
-    }
-    fflush(stdout);
+    for (char **name = names; *name != NULL; name++)
+        say_open(roll, *name);
     return TRUE;
 }
 
-/* Those on which the command did well are opened, also when it did not on others. */
+/* Those on which the command did well, and whose agents come back, are opened, also when it is otherwise on others. */
 static gboolean finish(Roll *roll, const GPtrArray *failed, guint64 seq, GError **error)
 {
     g_autoptr(GPtrArray) well = g_ptr_array_new();
@@ -241,24 +261,24 @@ static gboolean finish(Roll *roll, const GPtrArray *failed, guint64 seq, GError 
         return TRUE;
     g_ptr_array_add(well, NULL);
     char **names = (char **)well->pdata;
+    if (roll->keeps_agent)
+        return open_nodes(roll, names, error);
     g_autofree char *patience = berth_format_duration_sec(roll->rejoin_sec);
-    for (char **name = names; *name != NULL && !roll->keeps_agent; name++)
+    for (char **name = names; *name != NULL; name++)
         printf("%s: its agent is waited for, %s at most (--rejoin; --no-restart is for a COMMAND "
                "that restarts none)\n",
                *name, patience);
     fflush(stdout);
-    if (!roll->keeps_agent &&
-        !berth_cli_await_rejoin(roll->cli, names, roll->instances, roll->lost, seq,
-                                roll->rejoin_sec, on_rejoined, roll, error))
-        return FALSE;
-    return open_nodes(roll, names, error);
+    return berth_cli_await_rejoin(roll->cli, names, roll->instances, roll->lost, seq,
+                                  roll->rejoin_sec, on_rejoined, roll, error);
 }
 
 static gboolean roll_batch(Roll *roll, GError **error)
 {
     g_autofree char **names = batch_names(roll);
     g_autoptr(GPtrArray) failed = g_ptr_array_new();
-    g_autoptr(GError) first = NULL;
+    g_autoptr(GError) first = NULL, second = NULL;
+    int status = 0;
     guint64 seq = 0;
     gboolean is_asked = FALSE;
     roll->state = "being drained";
@@ -272,9 +292,12 @@ static gboolean roll_batch(Roll *roll, GError **error)
         return FALSE;
     gboolean ok = run_command(roll, failed, &first);
     if (ok || failed->len > 0)
-        ok = finish(roll, failed, seq, ok ? error : NULL) && ok;
-    if (first != NULL)
-        g_propagate_error(error, g_steal_pointer(&first));
+        ok = finish(roll, failed, seq, &second) && ok;
+    if (first != NULL && second != NULL)
+        berth_cli_report(second, &status);
+    if (!ok)
+        g_propagate_error(error,
+                          first != NULL ? g_steal_pointer(&first) : g_steal_pointer(&second));
     return ok;
 }
 

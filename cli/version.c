@@ -22,6 +22,15 @@ static void print_defaults(const Berth__ServerInfo *info)
     berth_print_field("Default time", limit);
 }
 
+static void print_checkpoints(const Berth__CheckpointSpace *space)
+{
+    g_autofree char *stored = berth_format_size_mib(space->stored_mib);
+    g_autofree char *kept = berth_format_size_mib(space->kept_mib);
+    g_autofree char *left = berth_format_size_mib(space->left_mib);
+    berth_print_fieldf("Checkpoints", "%s in storage, %s kept for others to come, %s%s", stored,
+                       kept, space->unbounded ? "no bound" : left, space->unbounded ? "" : " left");
+}
+
 static void print_info(const Berth__ServerInfo *info)
 {
     g_autofree char *since = berth_format_time(info->start_usec);
@@ -29,6 +38,8 @@ static void print_info(const Berth__ServerInfo *info)
                        since ? since : "-");
     berth_print_fieldf("Storage", "%s, %s%s", info->storage,
                        info->storage_ok ? "answers" : "does not answer: ", info->storage_error);
+    if (info->checkpoints != NULL)
+        print_checkpoints(info->checkpoints);
     print_defaults(info);
 }
 

@@ -62,14 +62,16 @@ static void ignore_release(BerthFault fault, const GError *error, gpointer data)
 static void answer_receive(BerthAgent *agent, const BerthGuestId *id, BerthRpcCall *call)
 {
     BerthGuest *guest = berth_guest_table_find(agent->table, id);
+    /* A scheduler that does not release those that have left has forgotten it; where nothing is to be waited for it is gone. */
+    if (guest != NULL && berth_guest_phase(guest) == BERTH_PHASE_LEFT) {
+        berth_guest_release_here(guest, ignore_release, NULL);
+        guest = berth_guest_table_find(agent->table, id);
+    }
     if (guest == NULL) {
         guest = berth_guest_new(&agent->context, id);
         berth_guest_table_add(agent->table, guest);
         berth_guest_expect(guest);
     }
-    /* A scheduler that does not release those that have left has forgotten it. */
-    if (berth_guest_phase(guest) == BERTH_PHASE_LEFT)
-        berth_guest_release_here(guest, ignore_release, NULL);
     if (berth_guest_phase(guest) == BERTH_PHASE_ARRIVING || berth_guest_has_domain(guest))
         answer_target(guest, call);
     else

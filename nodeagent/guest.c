@@ -150,10 +150,13 @@ static void enter_gone(BerthGuest *guest)
     berth_guest_touch(guest);
 }
 
-/* It is known until the scheduler has heard of it, and with what it had used here. */
+/* It is known until the scheduler has heard of it, and with what it had used here. Its output is written where it is now, and
+ * what was not acknowledged it says again there: a write that is still tried here could come after it was put back. */
 static void enter_left(BerthGuest *guest)
 {
     berth_guest_stop_talking(guest);
+    if (guest->writer != NULL)
+        berth_log_writer_give_up(guest->writer);
     g_unlink(guest->channel_path);
     berth_console_remove(guest->console_path);
     berth_guest_touch(guest);

@@ -85,7 +85,7 @@ gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec);
 void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFunc answer,
                         gpointer user_data);
 /* Runs what REQUEST says beside the job's. Errors: FAILED_PRECONDITION (it does not run, or stands
- * still) and those of berth_guest_execs_open(). */
+ * still), UNAVAILABLE (it has just come to this node) and those of berth_guest_execs_open(). */
 BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request,
                             const BerthExecFuncs *funcs, gpointer user_data, GError **error);
 /* It is to go on at TARGET, where it stands still until it is taken there. ANSWER when it has left, or with why

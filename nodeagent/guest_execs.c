@@ -14,6 +14,9 @@
 
 #include <signal.h>
 
+/* Who has just come to this node, or whose agent was started, answers within seconds. */
+#define ANSWER_MSEC 30000u
+
 struct BerthGuestExecs {
     const BerthGuestExecsFuncs *funcs;
     gpointer user_data;
@@ -31,6 +34,7 @@ typedef struct {
     const BerthExecFuncs *funcs; /* NULL: nobody wants it any more */
     gpointer user_data;
     gboolean was_sent;
+    guint answer_source; /* until it is sent: when nobody waits for the guest's answer any more */
     gboolean close_was_sent;
     guint64 received[2];
     guint64 acked[2];
@@ -50,6 +54,7 @@ static Exec *exec_of(BerthExec *base)
 static void exec_free(gpointer data)
 {
     Exec *exec = data;
+    g_clear_handle_id(&exec->answer_source, g_source_remove);
     berth_message_free(exec->request);
     g_clear_pointer(&exec->input, g_byte_array_unref);
     g_free(exec);
@@ -74,6 +79,7 @@ static void send_begin(Exec *exec)
     body.n_command = request->n_command;
     body.terminal = request->terminal;
     exec->was_sent = TRUE;
+    g_clear_handle_id(&exec->answer_source, g_source_remove);
     send_body(exec, BERTH__TO_GUEST__BODY_EXEC, &body);
 }
 
@@ -185,31 +191,47 @@ static void exec_close(BerthExec *base)
 
 static const BerthExecClass exec_class = {exec_input, exec_control, exec_resize, exec_close};
 
-static gboolean check_open(const BerthGuestExecs *execs, GError **error)
+/* There is no such command any more. */
+static void fail(Exec *exec, const GError *reason)
 {
-    if (!execs->is_open) {
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                            "the guest does not answer now; try again");
-        return FALSE;
-    }
-    if (execs->execs_max == 0) {
+    guint index = 0;
+    g_ptr_array_find(exec->execs->all, exec, &index);
+    g_ptr_array_steal_index(exec->execs->all, index);
+    if (exec->funcs != NULL)
+        exec->funcs->ended(NULL, reason, exec->user_data);
+    exec_free(exec);
+}
+
+static void on_no_answer(gpointer data)
+{
+    Exec *exec = data;
+    g_autoptr(GError) error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                                                  "the guest does not answer now; try again");
+    exec->answer_source = 0;
+    fail(exec, error);
+}
+
+/* Can the guest have N of them? How many it can run is known when it has answered. */
+static gboolean check_number(const BerthGuestExecs *execs, guint n, GError **error)
+{
+    guint most = execs->is_open ? MIN(execs->execs_max, BERTH_EXECS_MAX) : BERTH_EXECS_MAX;
+    if (n <= most)
+        return TRUE;
+    if (most == 0)
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
                             "the guest was started by a release that runs no commands in it");
-        return FALSE;
-    }
-    guint most = MIN(execs->execs_max, BERTH_EXECS_MAX);
-    if (execs->all->len < most)
-        return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
-                "%u commands run in the guest beside the job's, which are all that may at a time",
-                most);
+    else
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "%u commands run in the guest beside the job's, which are all that may at a "
+                    "time",
+                    most);
     return FALSE;
 }
 
 BerthExec *berth_guest_execs_open(BerthGuestExecs *execs, const Berth__ExecRequest *request,
                                   const BerthExecFuncs *funcs, gpointer user_data, GError **error)
 {
-    if (!check_open(execs, error))
+    if (!check_number(execs, execs->all->len + 1, error))
         return NULL;
     Exec *exec = g_new0(Exec, 1);
     exec->base.class = &exec_class;
@@ -218,6 +240,7 @@ BerthExec *berth_guest_execs_open(BerthGuestExecs *execs, const Berth__ExecReque
     exec->request = berth_message_copy(&request->base);
     exec->funcs = funcs;
     exec->user_data = user_data;
+    exec->answer_source = g_timeout_add_once(ANSWER_MSEC, on_no_answer, exec);
     g_ptr_array_add(execs->all, exec);
     send_due(exec);
     return &exec->base;
@@ -337,10 +360,22 @@ void berth_guest_execs_go_on(BerthGuestExecs *execs)
         send_due(g_ptr_array_index(execs->all, i));
 }
 
+/* Those that came before the guest had said how many it can run, from the last on. */
+static void fail_excess(BerthGuestExecs *execs)
+{
+    for (guint i = execs->all->len; i > 0; i--) {
+        Exec *exec = g_ptr_array_index(execs->all, i - 1);
+        g_autoptr(GError) error = NULL;
+        if (!exec->was_sent && !check_number(execs, i, &error))
+            fail(exec, error);
+    }
+}
+
 void berth_guest_execs_begin(BerthGuestExecs *execs, guint execs_max)
 {
     execs->is_open = TRUE;
     execs->execs_max = execs_max;
+    fail_excess(execs);
     berth_guest_execs_go_on(execs);
 }
 
@@ -352,12 +387,8 @@ void berth_guest_execs_pause(BerthGuestExecs *execs)
 void berth_guest_execs_fail(BerthGuestExecs *execs, const GError *reason)
 {
     execs->is_open = FALSE;
-    while (execs->all->len > 0) {
-        Exec *exec = g_ptr_array_steal_index(execs->all, execs->all->len - 1);
-        if (exec->funcs != NULL)
-            exec->funcs->ended(NULL, reason, exec->user_data);
-        exec_free(exec);
-    }
+    while (execs->all->len > 0)
+        fail(g_ptr_array_index(execs->all, execs->all->len - 1), reason);
 }
 
 BerthGuestExecs *berth_guest_execs_new(const BerthGuestExecsFuncs *funcs, gpointer user_data)

@@ -20,8 +20,9 @@ BerthGuestExecs *berth_guest_execs_new(const BerthGuestExecsFuncs *funcs, gpoint
 void berth_guest_execs_free(BerthGuestExecs *execs); /* after fail() */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuestExecs, berth_guest_execs_free)
 
-/* Begins what REQUEST says, which may go. FUNCS stays valid. UNAVAILABLE: the guest does not answer now.
- * UNSUPPORTED: it was started by an older release. RESOURCE_EXHAUSTED: it runs as many as may. */
+/* Begins what REQUEST says, which may go, or will when the guest has answered. FUNCS stays valid. UNSUPPORTED: it was started by
+ * an older release. RESOURCE_EXHAUSTED: it runs as many as may. Where that is known only when it answers, the command ends
+ * with that error; with UNAVAILABLE when it does not within 30 s. */
 BerthExec *berth_guest_execs_open(BerthGuestExecs *execs, const Berth__ExecRequest *request,
                                   const BerthExecFuncs *funcs, gpointer user_data, GError **error);
 

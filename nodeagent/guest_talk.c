@@ -331,13 +331,16 @@ void berth_guest_stop_talking(BerthGuest *guest)
 BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request,
                             const BerthExecFuncs *funcs, gpointer user_data, GError **error)
 {
-    if (guest->is_adopted && guest->phase == BERTH_PHASE_BOOTING && !guest->is_frozen) {
+    /* The scheduler says that it runs: it has come to this node, or the agent was started. */
+    gboolean has_to_answer =
+        guest->is_adopted && guest->phase == BERTH_PHASE_BOOTING && !guest->is_frozen;
+    if (has_to_answer && guest->channel == NULL) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                            "the guest has not answered yet since it came to this node, or since "
-                            "the node's agent was started; try again");
+                            "the guest's output is looked for in storage before it is talked to on "
+                            "this node; try again");
         return NULL;
     }
-    if (guest->phase != BERTH_PHASE_RUNNING || guest->channel == NULL) {
+    if ((guest->phase != BERTH_PHASE_RUNNING && !has_to_answer) || guest->channel == NULL) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                             "the job's command does not run in its guest: it has not begun yet, or "
                             "it has ended");

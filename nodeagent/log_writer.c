@@ -186,7 +186,6 @@ static void drop_all(Stream *stream)
     stop_timers(stream);
     g_clear_pointer(&stream->in_flight, g_bytes_unref);
     g_byte_array_set_size(stream->waiting, 0);
-    stream->durable = stream->accepted;
 }
 
 static void on_written(GObject *source, GAsyncResult *result, gpointer data)
@@ -253,9 +252,20 @@ void berth_log_writer_append(BerthLogWriter *writer, guint stream, const void *d
 void berth_log_writer_drop(BerthLogWriter *writer)
 {
     writer->drops = TRUE;
-    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
         drop_all(&writer->streams[i]);
+        writer->streams[i].durable = writer->streams[i].accepted;
+    }
     writer->func(writer->user_data);
+}
+
+void berth_log_writer_give_up(BerthLogWriter *writer)
+{
+    writer->drops = TRUE;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        drop_all(&writer->streams[i]);
+        writer->streams[i].accepted = writer->streams[i].durable;
+    }
 }
 
 /* --- the store behind it -------------------------------------------------------------------- */

@@ -15,9 +15,6 @@
 #include "common/notify.h"
 #include "nodeagent/agent.h"
 
-#define GIVE_BACK_SEC  10
-#define FREE_MAX_BYTES ((gsize)16 << 20)
-
 static const BerthDaemonProgram program = {
     .name = "berth-node",
     .summary = "agent of Berth on one host",
@@ -53,21 +50,6 @@ static void on_failed(const GError *error, gpointer user_data)
     g_main_loop_quit(process->loop);
 }
 
-/* What was kept for pieces when there are none any more. What malloc calls free counts what it has given back in the midst
- * of an arena, so that only more of it tells. */
-static gboolean give_back(gpointer data)
-{
-    gsize *given = data;
-    gsize bytes = mallinfo2().fordblks;
-    if (bytes > *given + FREE_MAX_BYTES) {
-        malloc_trim(0);
-        bytes = mallinfo2().fordblks;
-        *given = bytes;
-    }
-    *given = MIN(*given, bytes);
-    return G_SOURCE_CONTINUE;
-}
-
 static int run(const BerthNodeConfig *config, const char *config_path)
 {
     g_autoptr(GError) error = NULL;
@@ -82,10 +64,7 @@ static int run(const BerthNodeConfig *config, const char *config_path)
     g_autoptr(BerthDaemonSignals) signals =
         berth_daemon_signals_new(loop, config_path, read_log_level);
     GSource *watchdog = berth_notify_watchdog_start(NULL);
-    gsize given = 0;
-    guint giving = g_timeout_add_seconds(GIVE_BACK_SEC, give_back, &given);
     g_main_loop_run(loop);
-    g_source_remove(giving);
     berth_notify_stopping();
     if (watchdog != NULL) {
         g_source_destroy(watchdog);
@@ -96,7 +75,7 @@ static int run(const BerthNodeConfig *config, const char *config_path)
 
 /* The memory of a guest that is saved or restored passes through in pieces of 4 MiB, of which Ceph's library copies each: they
  * are to be used again. malloc's own choice is to map and unmap every one, and their pages are then cleared by the kernel
- * for longer than it takes to send them. */
+ * for longer than it takes to send them. Whoever has had the last one gives back what was kept (storage/rbd_memory.c). */
 static void keep_pieces(void)
 {
     mallopt(M_ARENA_MAX, 2);

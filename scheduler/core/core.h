@@ -102,6 +102,15 @@ typedef struct {
     guint64 memory_available_mib; /* of the host, to whoever asks first; 0 = not told */
 } BerthCoreNodeUsage;
 
+/* Of storage, for checkpoints. */
+typedef struct {
+    guint64 stored_mib; /* in those that are done, as was told of each */
+    guint64
+        kept_mib; /* for those that are wanted or under way, and for guests in slack that may have to leave by one */
+    guint64
+        left_mib; /* for others, of what they may take and of what storage has; large where nothing bounds them */
+} BerthCoreSpace;
+
 /* Limits of an account or user, over all its running tasks; 0 = none. */
 typedef struct {
     guint32 running_tasks;
@@ -397,6 +406,8 @@ guint32 berth_core_n_nodes(BerthCore *core); /* handles are 1..n */
 /* FALSE: the task has no such guest now. */
 gboolean berth_core_get_guest(BerthCore *core, guint64 job, guint32 task, guint32 guest,
                               BerthCoreGuest *out_guest);
+/* What checkpoints take, and may. */
+void berth_core_get_space(BerthCore *core, BerthCoreSpace *out_space);
 /* Memory that the core holds, in bytes, without the allocator's overhead. */
 gsize berth_core_memory_bytes(BerthCore *core);
 /* A job leaves the core's memory once it has ended, its guest was released, and the effects that

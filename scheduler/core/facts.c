@@ -4,6 +4,7 @@
 #include "scheduler/core/core.h"
 
 #include "scheduler/core/cells.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/hold.h"
@@ -63,6 +64,15 @@ gboolean berth_core_next_unstarted(BerthCore *core, guint64 number, guint32 from
 {
     const CoreJob *job = core_job_get(core, number);
     return job != NULL && core_job_next_fresh(job, from, out_task);
+}
+
+void berth_core_get_space(BerthCore *core, BerthCoreSpace *out_space)
+{
+    *out_space = (BerthCoreSpace){
+        .stored_mib = core->stored_mib - core->kept_mib,
+        .kept_mib = core->kept_mib + core->space_mib,
+        .left_mib = core_checkpoint_space_left_mib(core),
+    };
 }
 
 gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, guint32 guest_index,

@@ -169,12 +169,16 @@ gboolean core_migrate_not(BerthCore *core, const CoreAsk *ask, GError **error)
     if (is_operators && !ask->by_operator)
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
                            "is being moved for an operator, who alone can call that off");
+    if (guest->op_reason == BERTH_REASON_DRAIN)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
+                           "is being moved because its node is drained, not because somebody asked "
+                           "for it; berth node undrain ends that");
     if (!is_operators && guest->op_reason != BERTH_REASON_MOVED_BY_USER &&
         guest->op_reason != BERTH_REASON_RESIZED_BY_USER)
         return core_refuse(
             error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
-            "is being moved because its node is to do without it, not because somebody "
-            "asked for it; berth node undrain ends a drain");
+            "is being moved by the scheduler, not because somebody asked for it, and "
+            "would be moved again; berth why says what for");
     core_move_call_off(core, guest);
     return TRUE;
 }

@@ -6,6 +6,21 @@
 
 typedef BERTH_SERVICE(Berth__Server_Service) ServerService;
 
+/* More than any storage has. */
+#define UNBOUNDED_MIB ((guint64)1 << 44)
+
+static Berth__CheckpointSpace checkpoint_space(BerthCore *core)
+{
+    BerthCoreSpace space;
+    berth_core_get_space(core, &space);
+    Berth__CheckpointSpace told = BERTH__CHECKPOINT_SPACE__INIT;
+    told.stored_mib = space.stored_mib;
+    told.kept_mib = space.kept_mib;
+    told.unbounded = space.left_mib >= UNBOUNDED_MIB;
+    told.left_mib = told.unbounded ? 0 : space.left_mib;
+    return told;
+}
+
 static void server_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
                         Berth__ServerInfo_Closure closure, void *closure_data)
 {
@@ -28,6 +43,8 @@ static void server_info(Berth__Server_Service *service, const Berth__InfoRequest
     info.storage_ok = !storage_error;
     info.caller_is_user = !berth_permission_is_operator(
         &daemon->operators, berth_rpc_call_identity(BERTH_RPC_CALL(closure_data)));
+    Berth__CheckpointSpace checkpoints = checkpoint_space(daemon->core);
+    info.checkpoints = &checkpoints;
     if (storage_error)
         info.storage_error = (char *)storage_error;
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);

@@ -299,6 +299,7 @@ static void submit_without_options_gets_what_version_shows(void **state)
     assert_int_equal(job->time_limit_sec, 5400);
     g_autoptr(CliProcess) cli = CLI(test->berthd, "version");
     assert_cli_status(cli, 0);
+    assert_contains(cli_out(cli), "\nCheckpoints      0M in storage, 0M kept for others to come, ");
     assert_contains(cli_out(cli), "Default image    tiny\n"
                                   "Default vCPUs    3\n"
                                   "Default memory   192M\n"

@@ -127,6 +127,17 @@ static void ask_needs(Script *script)
         fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
 }
 
+static void ask_space(Script *script)
+{
+    BerthCoreSpace space;
+    berth_core_get_space(script->core, &space);
+    if (space.stored_mib != core_script_number(script, script->words[1]) ||
+        space.kept_mib != core_script_number(script, script->words[2]) ||
+        space.left_mib != core_script_number(script, script->words[3]))
+        fail_msg("%s: it is %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+                 script->line, space.stored_mib, space.kept_mib, space.left_mib);
+}
+
 static void ask_limit(Script *script)
 {
     gint64 limit_usec =
@@ -301,12 +312,12 @@ gboolean core_script_ask(Script *script)
         const char *word;
         void (*func)(Script *script);
     } questions[] = {
-        {"?", ask_record},        {"why", ask_why},       {"next", ask_next},
-        {"planned", ask_planned}, {"peak", ask_peak},     {"needs", ask_needs},
-        {"admits", ask_admits},   {"leave", ask_leave},   {"empties", ask_empties},
-        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds},
-        {"doubted", ask_doubted}, {"short", ask_short},   {"waits", ask_waits},
-        {"looks", ask_looks},     {"limit", ask_limit},
+        {"?", ask_record},        {"why", ask_why},         {"next", ask_next},
+        {"planned", ask_planned}, {"peak", ask_peak},       {"needs", ask_needs},
+        {"admits", ask_admits},   {"leave", ask_leave},     {"empties", ask_empties},
+        {"saved", ask_saved},     {"space", ask_space},     {"missed", ask_missed},
+        {"holds", ask_holds},     {"doubted", ask_doubted}, {"short", ask_short},
+        {"waits", ask_waits},     {"looks", ask_looks},     {"limit", ask_limit},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

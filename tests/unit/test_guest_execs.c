@@ -176,11 +176,9 @@ static void command_has_its_streams_and_its_end(void **state)
 static void guest_that_cannot_is_said_to_be_so(void **state)
 {
     ChannelFixture *fixture = *state;
-    g_autoptr(GError) early = NULL, older = NULL;
+    g_autoptr(GError) older = NULL;
     channel_fixture_start(fixture, FALSE, 0, 0);
     guest_greet(fixture);
-    assert_null(try_open(fixture, NULL, &early));
-    assert_berth_error(early, BERTH_ERROR_UNAVAILABLE, "does not answer");
     guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
     run_until(channel_fixture_is_open(fixture));
     assert_null(try_open(fixture, NULL, &older));
@@ -211,6 +209,52 @@ static void command_counts_until_the_guest_has_ended_it(void **state)
     run_until(last.has_ended);
     for (guint i = 0; i < BERTH_EXECS_MAX; i++)
         run_clear(&runs[i]);
+}
+
+static Run run_new(void)
+{
+    return (Run){.text = {g_string_new(NULL), g_string_new(NULL)}};
+}
+
+/* Of a guest that has come to this node and has not answered yet, or whose agent was started. */
+static void command_waits_until_the_guest_has_answered(void **state)
+{
+    ChannelFixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Run) run = run_new(), second = run_new(), unwanted = run_new();
+    channel_fixture_start(fixture, TRUE, 0, 0);
+    guest_greet(fixture);
+    run.exec = try_open(fixture, &run, &error);
+    assert_no_error(error);
+    run.exec->class->input(run.exec, (const guint8 *)"in", 2, TRUE);
+    unwanted.exec = try_open(fixture, &unwanted, &error);
+    unwanted.exec->class->close(unwanted.exec);
+    second.exec = try_open(fixture, &second, &error);
+    assert_no_error(error);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE, .execs_max = 1));
+    guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_EXEC);
+    guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_EXEC_INPUT);
+    run_until(second.has_ended); /* it was one too many */
+    assert_int_equal(second.code, BERTH_ERROR_RESOURCE_EXHAUSTED);
+    assert_false(run.has_ended);
+    assert_false(unwanted.has_ended);
+    assert_null(guest_try_hear(fixture));
+    guest_hang_up(fixture);
+    run_until(run.has_ended);
+}
+
+static void command_that_waits_ends_where_none_can_run(void **state)
+{
+    ChannelFixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Run) run = run_new();
+    channel_fixture_start(fixture, TRUE, 0, 0);
+    guest_greet(fixture);
+    run.exec = try_open(fixture, &run, &error);
+    assert_no_error(error);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
+    run_until(run.has_ended);
+    assert_int_equal(run.code, BERTH_ERROR_UNSUPPORTED);
 }
 
 static void command_goes_on_in_the_next_session(void **state)
@@ -331,6 +375,8 @@ int main(void)
         TEST(command_has_its_streams_and_its_end),
         TEST(guest_that_cannot_is_said_to_be_so),
         TEST(command_counts_until_the_guest_has_ended_it),
+        TEST(command_waits_until_the_guest_has_answered),
+        TEST(command_that_waits_ends_where_none_can_run),
         TEST(command_goes_on_in_the_next_session),
         TEST(output_with_a_gap_is_refused),
         TEST(output_beyond_the_window_is_refused),
