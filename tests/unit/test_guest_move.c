@@ -307,17 +307,27 @@ static void guest_that_may_be_moving_is_held_back_when_that_is_known(void **stat
     assert_int_equal(fixture->hypervisor->holds, 1);
 }
 
-/* How far it is is told with its status, and no longer when it is over. */
+static guint n_told;
+
+static void count_told(BerthGuest *guest, gpointer user_data)
+{
+    n_told++;
+}
+
+/* How far it is is told with its status, soon, and no longer when it is over. */
 static void progress_is_told(void **state)
 {
     AgentFixture *fixture = *state;
     Answer answer = {0};
     agent_fixture_start_running(fixture);
+    fixture->agent->context.output = count_told;
+    n_told = 0;
     fixture->hypervisor->holds_moves = TRUE;
     fixture->hypervisor->migration =
         (BerthMigrationState){.left_bytes = 7 << 20, .bytes_per_sec = 1 << 20, .downtime_msec = 30};
     begin_to_leave(fixture, &answer);
     run_until(agent_fixture_guest(fixture)->migration.left_bytes == 7 << 20);
+    assert_true(n_told > 0);
     Berth__GuestStatus *status = agent_fixture_status(fixture);
     assert_non_null(status->migration);
     assert_int_equal(status->migration->memory_left_bytes, 7 << 20);

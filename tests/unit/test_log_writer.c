@@ -263,6 +263,27 @@ static void log_writer_that_drops_writes_no_more(void **state)
     assert_int_equal(store->logs[0]->len, 0);
 }
 
+/* Somebody else has the guest now, and writes what was not durable here. */
+static void log_writer_that_is_given_up_counts_what_is_durable(void **state)
+{
+    Store *store = *state;
+    g_autoptr(BerthLogWriter) writer =
+        berth_log_writer_new(&store_ops, store, "l", on_progress, store);
+    berth_log_writer_append(writer, BERTH_STDOUT, "abc", 3);
+    finish(store, 0, TRUE);
+    run_until(berth_log_writer_durable(writer, BERTH_STDOUT) == 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "ghi", 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "jkl", 3);
+    berth_log_writer_give_up(writer);
+    assert_true(berth_log_writer_is_idle(writer));
+    finish(store, 0, TRUE);
+    settle();
+    assert_int_equal(store->writes->len, 0); /* the second was not begun */
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 3);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDERR), 0);
+    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STDERR), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_store, free_store)
 
 /* Each costs storage the same. What comes meanwhile goes with the next one. */
@@ -315,6 +336,7 @@ int main(void)
         TEST(log_writer_batches_are_bounded),
         TEST(log_writer_adopted_continues_at_its_offset),
         TEST(log_writer_that_drops_writes_no_more),
+        TEST(log_writer_that_is_given_up_counts_what_is_durable),
         TEST(log_writer_freed_with_a_write_under_way_says_nothing),
         TEST(log_writer_that_writes_little_all_the_time_waits_between),
         TEST(log_writer_that_writes_much_waits_for_nothing),
