@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Within guest.c, guest_disk.c and guest_status.c only. */
+/* For the files that a guest is made of (guest*.c, and reports and checks of it), and tests. */
 
 #include "common/backoff.h"
 #include "nodeagent/convergence.h"

@@ -124,6 +124,11 @@ static gboolean dir_fence(BerthStorage *storage, const char *const *addresses, G
     return FALSE;
 }
 
+static gboolean dir_may_fence(BerthStorage *storage, GError **error)
+{
+    return TRUE;
+}
+
 static const BerthStorageBackend dir_backend = {
     .kind = "dir",
     .free = dir_free,
@@ -134,6 +139,7 @@ static const BerthStorageBackend dir_backend = {
     .is_fenced = dir_is_fenced,
     .is_worn = dir_is_worn,
     .fence = dir_fence,
+    .may_fence = dir_may_fence,
     .mark_read = berth_dir_mark_read,
     .mark_write = berth_dir_mark_write,
     .image_create = berth_dir_image_create,

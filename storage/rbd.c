@@ -158,6 +158,19 @@ static gboolean rbd_fence(BerthStorage *storage, const char *const *addresses, G
     return FALSE;
 }
 
+static gboolean rbd_may_fence(BerthStorage *storage, GError **error)
+{
+    BerthRbdStorage *self = (BerthRbdStorage *)storage;
+    int result = berth_rbd_try_cut_off(self->cluster);
+    if (result >= 0)
+        return TRUE;
+    berth_rbd_set_error(self, result, error,
+                        "ceph_user: client.%s is to be able to cut off clients of Ceph, or no job "
+                        "of a node that is lost could be started again",
+                        self->user);
+    return FALSE;
+}
+
 /* --- open and free -------------------------------------------------------------------------- */
 
 static void rbd_free(BerthStorage *storage)
@@ -194,6 +207,7 @@ static const BerthStorageBackend rbd_backend = {
     .is_fenced = rbd_is_fenced,
     .is_worn = rbd_is_worn,
     .fence = rbd_fence,
+    .may_fence = rbd_may_fence,
     .mark_read = berth_rbd_mark_read,
     .mark_write = berth_rbd_mark_write,
     .image_create = berth_rbd_image_create,

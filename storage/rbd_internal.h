@@ -86,6 +86,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthRbdSecond, berth_rbd_second_clear)
 /* Connects as LIVE_USER. INVALID_ARGUMENT: that one may cut off clients. */
 gboolean berth_rbd_live_open(BerthRbdStorage *self, GError **error);
 void berth_rbd_live_close(BerthRbdStorage *self);
+/* May CLUSTER's user cut off clients? 0, or a negative errno: -EACCES, it may not. It cuts off nobody. */
+int berth_rbd_try_cut_off(rados_t cluster);
 /* Takes the RESULT of an operation on such a disk: -EAGAIN where librbd did not get the lock of its owner. */
 static inline int berth_rbd_live_result(int result)
 {

@@ -19,7 +19,7 @@
 static const char *const CUT_OFF_NOBODY = "{\"prefix\": \"osd blocklist\", \"blocklistop\": "
                                           "\"add\", \"addr\": \"0.0.0.0:0/1\", \"expire\": 1.0}";
 
-static int try_right(rados_t cluster)
+int berth_rbd_try_cut_off(rados_t cluster)
 {
     char *output = NULL, *status = NULL;
     size_t output_bytes = 0, status_bytes = 0;
@@ -33,7 +33,7 @@ static int try_right(rados_t cluster)
 
 static gboolean check_right(const BerthRbdStorage *self, GError **error)
 {
-    int result = try_right(self->live_cluster);
+    int result = berth_rbd_try_cut_off(self->live_cluster);
     if (result == -EACCES || result == -EPERM)
         return TRUE;
     if (result < 0) {

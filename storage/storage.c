@@ -91,6 +91,11 @@ gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses
     return storage->backend->fence(storage, addresses, error);
 }
 
+gboolean berth_storage_may_fence(BerthStorage *storage, GError **error)
+{
+    return storage->backend->may_fence(storage, error);
+}
+
 gboolean berth_storage_name_is_valid(const char *name)
 {
     if (name == NULL || name[0] == '\0' || name[0] == '.')

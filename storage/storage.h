@@ -158,6 +158,9 @@ char **berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GE
  * which may be among the clients of a disk (berth_storage_is_worn()). UNSUPPORTED for dir. An empty
  * list is not an error. */
 gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses, GError **error);
+/* May it? For who is to do so once a node is lost, and is to know before. TRUE where nobody can be fenced. PERMISSION_DENIED: it
+ * lacks the right. It changes the map of Ceph's OSDs: not for a thousand processes. */
+gboolean berth_storage_may_fence(BerthStorage *storage, GError **error);
 
 /* --- checkpoints: a guest's memory, and its disk as it was at the same instant -------------------------- */
 

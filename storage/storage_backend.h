@@ -61,6 +61,7 @@ struct BerthStorageBackend {
     gboolean (*is_fenced)(BerthStorage *storage);
     gboolean (*is_worn)(BerthStorage *storage);
     gboolean (*fence)(BerthStorage *storage, const char *const *addresses, GError **error);
+    gboolean (*may_fence)(BerthStorage *storage, GError **error);
 
     GBytes *(*mark_read)(BerthStorage *storage, GError **error);
     /* EXPECTED: what is there until then; NULL: nothing. */

@@ -316,7 +316,7 @@ static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GEr
     g_autoptr(BerthStorage) storage = berth_storage_connect(link->config, error);
     if (!storage ||
         (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error)) ||
-        !berth_storage_prepare(storage, error))
+        !berth_storage_prepare(storage, error) || !berth_storage_may_fence(storage, error))
         return NULL;
     return g_steal_pointer(&storage);
 }

@@ -612,6 +612,19 @@ static void user_for_guests_that_may_cut_them_off_is_refused(void **state)
     assert_berth_error(error, BERTH_ERROR_PERMISSION_DENIED, "get-or-create client.nobody ");
 }
 
+/* berthd is to know before a node is lost. */
+static void user_that_may_not_fence_is_told(void **state)
+{
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(GError) error = NULL;
+    assert_true(berth_storage_may_fence(conformance_storage, &error));
+    config.ceph_user = config.ceph_live_user;
+    g_autoptr(BerthStorage) storage = berth_storage_open(&config, &error);
+    assert_no_error(error);
+    assert_false(berth_storage_may_fence(storage, &error));
+    assert_berth_error(error, BERTH_ERROR_PERMISSION_DENIED, "mon 'profile rbd'");
+}
+
 static void fence_of_garbage_is_invalid_argument(void **state)
 {
     const char *const addresses[] = {"not an address", NULL};
@@ -730,6 +743,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(guest_that_is_out_of_sight_keeps_its_lock, shorten_watches,
                                         restore_watches),
         cmocka_unit_test(user_for_guests_that_may_cut_them_off_is_refused),
+        cmocka_unit_test(user_that_may_not_fence_is_told),
         cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
         cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),
         cmocka_unit_test(storage_after_all_tests_is_clean),
