@@ -386,6 +386,8 @@ static void nodes_whose_agents_are_back_do_not_wait_for_one_that_is_not(void **s
     g_autoptr(CliProcess) cli = ROLL("n[1-2]", "--parallel", "2", "--reason", REASON);
     let_begin(test);
     run_until(runs(test->nodes[0], "upgrade") && runs(test->nodes[1], "upgrade"));
+    fake_agent_exec_say(test->nodes[1], FALSE, 0, "goes\n", 5);
+    run_until(strstr(cli_out(cli), "n2: goes\n")); /* it is known to have begun */
     fake_agent_exec_end(test->nodes[0], 0, "");
     fake_agent_restart(test->nodes[1]);
     run_until(strstr(cli_out(cli), "n2: is open again\n"));
