@@ -135,7 +135,7 @@ char *berth_agent_cannot_start(const BerthAgent *agent)
         return g_strdup_printf("it does not reach libvirt: %s", agent->lost_reason);
     if (storage_error != NULL)
         return g_strdup_printf("it does not reach storage: %s", storage_error);
-    return NULL;
+    return g_strdup(agent->secret_error);
 }
 
 static Berth__NodeInfo *on_node_info(gpointer data)
@@ -147,7 +147,7 @@ static Berth__NodeInfo *on_node_info(gpointer data)
                                berth_storage_lane_client_address(agent->lane), cannot_start);
 }
 
-static void tell_node_changed(BerthAgent *agent)
+void berth_agent_tell_changed(BerthAgent *agent)
 {
     if (agent->session != NULL)
         berth_session_node_changed(agent->session);
@@ -271,7 +271,7 @@ static void on_storage_changed(gpointer data)
     if (agent->session != NULL && berth_storage_lane_is_fenced(agent->lane))
         berth_session_join_again(agent->session);
     else
-        tell_node_changed(agent);
+        berth_agent_tell_changed(agent);
 }
 
 /* --- coming up ------------------------------------------------------------------------------ */
@@ -372,10 +372,11 @@ static void on_hypervisor_connected(gpointer data)
     if (agent->lost_reason != NULL) {
         g_message("libvirt is there again");
         g_clear_pointer(&agent->lost_reason, g_free);
-        tell_node_changed(agent);
+        berth_agent_tell_changed(agent);
     }
     if (agent->meter != NULL)
         berth_meter_check_states(agent->meter); /* what has stopped meanwhile was not told */
+    berth_agent_look_for_secret(agent);
     if (agent->is_ready)
         berth_agent_list_domains(agent);
     else if (agent->host == NULL)
@@ -394,7 +395,7 @@ static void on_hypervisor_lost(const GError *reason, gpointer data)
     g_warning("no guest can be started or ended until libvirt is back (guests run on): %s",
               reason->message);
     agent->lost_reason = g_strdup(reason->message);
-    tell_node_changed(agent);
+    berth_agent_tell_changed(agent);
 }
 
 static void on_domain(const char *name, const char *uuid, BerthDomainEvent event, gpointer data)
@@ -467,6 +468,7 @@ void berth_agent_free(BerthAgent *agent)
         return;
     g_clear_handle_id(&agent->known_source, g_source_remove);
     g_clear_handle_id(&agent->list_source, g_source_remove);
+    g_clear_handle_id(&agent->secret_source, g_source_remove);
     if (agent->execs != NULL)
         berth_exec_service_end(agent->execs);
     g_clear_pointer(&agent->session, berth_session_free);
@@ -485,6 +487,7 @@ void berth_agent_free(BerthAgent *agent)
     berth_exec_service_free(agent->execs);
     g_free(agent->cmdline);
     g_free(agent->lost_reason);
+    g_free(agent->secret_error);
     if (agent->lock_fd >= 0)
         close(agent->lock_fd);
     g_free(agent);

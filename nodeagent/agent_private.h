@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Within agent.c, adoption.c, agent_moves.c, agent_service.c and node_info.c only. */
+/* Within agent*.c, adoption.c and node_info.c only. */
 
 #include "nodeagent/agent.h"
 #include "nodeagent/backstop.h"
@@ -30,7 +30,9 @@ struct BerthAgent {
     BerthSession *session; /* NULL until all guests are known */
     gboolean is_ready;     /* guests were adopted */
     gboolean has_failed;
-    char *lost_reason; /* libvirt is not reached; NULL: it is */
+    char *lost_reason;  /* libvirt is not reached; NULL: it is */
+    char *secret_error; /* why it has no secret for storage; NULL: it has, or is to have none */
+    guint secret_source;
     guint known_source;
     guint list_source; /* the domains are to be listed again */
 };
@@ -63,6 +65,13 @@ void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
                                const Berth__MigrateGuestRequest *request, BerthRpcCall *call);
 void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id,
                             const Berth__TakeGuestRequest *request, BerthRpcCall *call);
+
+/* --- agent_secret.c --- */
+
+/* Now, and from then on now and then: see SECRET_ERROR. */
+void berth_agent_look_for_secret(BerthAgent *agent);
+/* What a node tells of itself is another. In agent.c. */
+void berth_agent_tell_changed(BerthAgent *agent);
 
 /* --- node_info.c --- */
 

@@ -46,6 +46,7 @@ void berth_guest_fail_start(BerthGuest *guest, BerthFault fault, GError *error)
     g_clear_error(&guest->start_error);
     guest->start_error = error;
     guest->start_fault = fault;
+    g_message("%s could not be started: %s", guest->name, error->message);
     berth_guest_take_step(guest, BERTH_STEP_START_FAILED);
 }
 
@@ -89,6 +90,22 @@ void berth_guest_enter_preparing(BerthGuest *guest)
         berth_guest_make_disk(guest, on_disk_made);
 }
 
+/* QEMU does not give up where Ceph refuses it, and says nothing. */
+static GError *with_advice(const BerthGuest *guest, GError *error)
+{
+    const BerthStorageConfig *storage = &guest->context->config->storage;
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
+        storage->secret_uuid == NULL)
+        return error;
+    GError *advised = g_error_new(
+        BERTH_ERROR, error->code,
+        "%s; where that happens each time, the value of libvirt's secret %s on this node may not "
+        "be the key of Ceph's client.%s: see berth-setup(7), STORAGE",
+        error->message, storage->secret_uuid, storage->ceph_user);
+    g_error_free(error);
+    return advised;
+}
+
 static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -97,7 +114,7 @@ static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
     if (guest->is_closed) {
         g_clear_error(&error);
     } else if (!ok) {
-        berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
+        berth_guest_fail_start(guest, BERTH_FAULT_NODE, with_advice(guest, error));
     } else {
         if (!guest->domain_was_up)
             berth_guest_domain_started(guest);

@@ -2,6 +2,7 @@
 /* Owns how a client of a Ceph cluster is configured and connected. Operations on objects wait for op_timeout_sec at most;
  * what librbd makes of several may wait for longer (rbd_removal.c). */
 #include <errno.h>
+#include <limits.h>
 
 #include "common/error.h"
 #include "storage/rbd_internal.h"
@@ -76,6 +77,35 @@ static int configure(const BerthRbdStorage *self, guint threads, rados_t cluster
     return result;
 }
 
+/* What Ceph's client looks for is a list, of which the first that there is counts. NULL: there is one, or it is not known. */
+static char *missing_keyrings(rados_t cluster)
+{
+    char list[PATH_MAX];
+    if (rados_conf_get(cluster, "keyring", list, sizeof list) < 0 || *list == '\0')
+        return NULL;
+    g_auto(GStrv) paths = g_strsplit_set(list, ",; ", -1);
+    for (char **path = paths; *path != NULL; path++)
+        if (**path != '\0' && g_file_test(*path, G_FILE_TEST_EXISTS))
+            return NULL;
+    return g_strdup(list);
+}
+
+static void set_refused(const BerthRbdStorage *self, const char *user, rados_t cluster, int result,
+                        const char *from, GError **error)
+{
+    g_autofree char *missing = missing_keyrings(cluster);
+    if (missing != NULL)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
+                    "this host has no keyring for Ceph's client.%s: none of %s; `ceph auth get "
+                    "client.%s` shows what is to be in it (berth-setup(7), STORAGE)",
+                    user, missing, user);
+    else
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
+                    "Ceph (%s) does not let client.%s in: %s: compare its key in %s with `ceph "
+                    "auth get client.%s`",
+                    self->ceph_conf, user, g_strerror(-result), from, user);
+}
+
 static int connect_client(const BerthRbdStorage *self, const char *user, rados_t cluster,
                           GError **error)
 {
@@ -90,10 +120,7 @@ static int connect_client(const BerthRbdStorage *self, const char *user, rados_t
     case EACCES:
     case EPERM:
     case EINVAL:
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
-                    "Ceph (%s) does not let client.%s in: %s: compare its key in %s with `ceph "
-                    "auth get client.%s`",
-                    self->ceph_conf, user, g_strerror(-result), from, user);
+        set_refused(self, user, cluster, result, from, error);
         break;
     default:
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,

@@ -162,6 +162,11 @@ void berth_hypervisor_host_async(BerthHypervisor *hypervisor, GAsyncReadyCallbac
 /* (transfer full) */
 BerthHost *berth_hypervisor_host_finish(GAsyncResult *result, GError **error);
 
+/* Is there a secret UUID, for Ceph? NOT_FOUND, INVALID_ARGUMENT: there is not. Whether its value is right QEMU alone finds out. */
+void berth_hypervisor_check_secret_async(BerthHypervisor *hypervisor, const char *uuid,
+                                         GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_check_secret_finish(GAsyncResult *result, GError **error);
+
 /* Starts a transient domain that outlives this connection. ALREADY_EXISTS: one of that name runs. Past
  * its deadline it is not started any more; one that was just then is destroyed again. */
 void berth_hypervisor_create_async(BerthHypervisor *hypervisor, const BerthDomainConfig *config,

@@ -11,6 +11,7 @@ static BerthErrorCode code_of(const virError *reason)
         return BERTH_ERROR_UNAVAILABLE;
     switch (reason->code) {
     case VIR_ERR_NO_DOMAIN:
+    case VIR_ERR_NO_SECRET:
         return BERTH_ERROR_NOT_FOUND;
     case VIR_ERR_DOM_EXIST:
         return BERTH_ERROR_ALREADY_EXISTS;

@@ -117,7 +117,8 @@ static CoreNode *find_node(BerthCore *core, const CoreGuest *guest, guint32 hand
             is_any_away(core, guest)
                 ? "cannot be moved now: nodes that it may use are away (berth node ls), and "
                   "no other has room for it"
-                : "cannot be moved: no other node that it may use has room for it");
+                : "cannot be moved: there is no other node that it may use and that has room for "
+                  "it");
     return node;
 }
 

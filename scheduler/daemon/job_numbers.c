@@ -103,7 +103,7 @@ static void answer_unavailable(BerthJobNumbers *numbers, const char *why)
     g_autoptr(GError) error = NULL;
     g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                 "no job number can be given out, as storage does not answer: %s; submit again when "
-                "it does (see berth info)",
+                "it does (see berth version)",
                 why);
     answer(numbers, error);
 }
@@ -129,7 +129,7 @@ static void refuse(BerthJobNumbersFunc func, gpointer user_data)
     g_autoptr(GError) error =
         g_error_new(BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                     "%u submissions wait for storage to answer already; submit again when it does "
-                    "(see berth info)",
+                    "(see berth version)",
                     WAITING_MAX);
     func(error, user_data);
 }

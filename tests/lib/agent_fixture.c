@@ -75,6 +75,7 @@ int agent_fixture_teardown(void **state)
     for (gsize i = 0; i < G_N_ELEMENTS(strings); i++)
         g_free(strings[i]);
     g_free(config->labels);
+    g_free(config->storage.secret_uuid);
     g_free(fixture);
     return 0;
 }

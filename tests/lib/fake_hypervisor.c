@@ -307,6 +307,20 @@ gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
     return finish_empty(result, error);
 }
 
+void berth_hypervisor_check_secret_async(BerthHypervisor *fake, const char *uuid,
+                                         GAsyncReadyCallback callback, gpointer user_data)
+{
+    GError *error = NULL;
+    if (fake->secret_fails != NULL)
+        error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, fake->secret_fails);
+    answer_later(fake, callback, user_data, error, NULL, NULL);
+}
+
+gboolean berth_hypervisor_check_secret_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
 void berth_hypervisor_suspend_async(BerthHypervisor *fake, const char *name,
                                     GAsyncReadyCallback callback, gpointer user_data)
 {

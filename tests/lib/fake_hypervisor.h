@@ -65,8 +65,9 @@ struct BerthHypervisor {
     guint downtime_msec;           /* that the last move was allowed; 0: it was to stay */
     BerthMigrationState migration; /* is_under_way: of a move that another process has begun */
     guint failing_looks;           /* so many more looks at a move fail with UNAVAILABLE */
-    guint stay_looks;              /* how often it was asked whether a domain stays ... */
-    guint busy_looks;              /* ... and so many times more libvirt still moves it */
+    const char *secret_fails; /* why it has no secret; NULL: it has that which it is asked for */
+    guint stay_looks;         /* how often it was asked whether a domain stays ... */
+    guint busy_looks;         /* ... and so many times more libvirt still moves it */
     /* What is measured of every domain. */
     BerthQemuUsage counts;       /* of each domain's QEMU */
     guint64 pid;                 /* of each as well */

@@ -94,6 +94,26 @@ static void guest_paused_by_an_io_error_is_resumed_without_a_scheduler(void **st
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* A node whose guests QEMU could open no disk for takes none. */
+static void node_without_the_secret_for_storage_starts_nothing(void **state)
+{
+    AgentFixture *fixture = *state;
+    fixture->config.storage.secret_uuid = g_strdup("2f9e3c52-5b3f-4b7e-9d0d-0c9d1f8e7a11");
+    agent_fixture_start_running(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    assert_null(berth_agent_cannot_start(fixture->agent));
+    fixture->hypervisor->secret_fails = "no secret with matching uuid";
+    fake_hypervisor_lose(fixture->hypervisor);
+    fake_hypervisor_connect(fixture->hypervisor);
+    run_until(fixture->agent->secret_error != NULL);
+    g_autofree char *why = berth_agent_cannot_start(fixture->agent);
+    assert_non_null(strstr(why, "no secret with matching uuid"));
+    fixture->hypervisor->secret_fails = NULL;
+    berth_agent_look_for_secret(fixture->agent);
+    run_until(fixture->agent->secret_error == NULL);
+    assert_null(berth_agent_cannot_start(fixture->agent));
+}
+
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
@@ -105,6 +125,7 @@ int main(void)
         TEST(domain_that_starts_after_its_release_is_destroyed),
         TEST(domain_that_is_listed_after_its_release_is_destroyed),
         TEST(guest_paused_by_an_io_error_is_resumed_without_a_scheduler),
+        TEST(node_without_the_secret_for_storage_starts_nothing),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
