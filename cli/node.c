@@ -34,6 +34,11 @@ static char *absence(const Berth__Node *node)
     case BERTH__NODE_STATE__NODE_DOWN:
         return g_strdup_printf("no session since %s", since ? since : "berthd was started");
     case BERTH__NODE_STATE__NODE_LOST:
+        if (*node->fence_error)
+            return g_strdup_printf(
+                "no session since %s; its guests are given up, and cannot be cut "
+                "off from storage yet, which their jobs wait for: %s",
+                since ? since : "berthd was started", node->fence_error);
         return g_strdup_printf("no session since %s; its guests were given up",
                                since ? since : "berthd was started");
     default:

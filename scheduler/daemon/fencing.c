@@ -67,11 +67,20 @@ static void free_record(gpointer record)
     berth_checkpoint_record_free(record);
 }
 
-static void log_failure(const Fencing *fencing, const char *why)
+/* WHY it failed; NULL: it has not. */
+static void note(const Fencing *fencing, const char *why)
 {
     g_autofree char *guest = berth_guest_name_format(&fencing->action.guest);
-    g_warning("could not fence %s of node %s: %s", guest,
-              berth_node_table_name(fencing->daemon->nodes, fencing->action.node), why);
+    BerthNodeEntry *node = berth_node_table_find(fencing->daemon->nodes, fencing->action.node);
+    const char *name = berth_node_table_name(fencing->daemon->nodes, fencing->action.node);
+    if (why)
+        g_warning("could not fence %s of node %s: %s", guest, name, why);
+    else if (node && node->fence_error)
+        g_message("%s of node %s is fenced now", guest, name);
+    if (node) {
+        g_free(node->fence_error);
+        node->fence_error = g_strdup(why);
+    }
 }
 
 static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -82,10 +91,9 @@ static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_FENCED,
                             .guest = fencing->action.guest,
                             .node = fencing->action.node};
-    if (error) {
-        log_failure(fencing, error->message);
+    note(fencing, error ? error->message : NULL);
+    if (error)
         event.kind = BERTH_EVENT_FENCE_FAILED;
-    }
     berth_checkpoint_tell(fencing->daemon, &event, found);
     berth_checkpoint_record_free(found);
 }

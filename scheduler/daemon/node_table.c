@@ -22,6 +22,7 @@ static void entry_free(gpointer data)
     g_free(entry->name);
     g_free(entry->address);
     g_free(entry->start_error);
+    g_free(entry->fence_error);
     g_free(entry);
 }
 

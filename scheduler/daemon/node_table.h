@@ -18,6 +18,7 @@ typedef struct {
     Berth__NodeState told_state;     /* that the event log has */
     Berth__NodeAdmission *admission; /* NULL: it is open */
     char *start_error; /* of the newest start that failed on it through its fault, or NULL */
+    char *fence_error; /* of the newest try to cut off a guest of its, or NULL: that worked */
 } BerthNodeEntry;
 
 typedef struct BerthNodeTable BerthNodeTable;

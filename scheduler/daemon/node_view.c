@@ -74,6 +74,8 @@ void berth_node_view_fill(BerthDaemon *daemon, const BerthNodeEntry *entry, Bert
         out_node->since_usec = (guint64)node.since_usec;
         fill_amounts(&node, out_node);
         out_node->closed_reason = closed_reason(daemon, entry, &node);
+        if (entry->fence_error)
+            out_node->fence_error = entry->fence_error;
     }
 }
 

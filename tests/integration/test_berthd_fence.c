@@ -213,6 +213,16 @@ static void killed_before_the_fence_it_fences_after_restart(void **state)
     check_ran_again(test);
 }
 
+/* Does the first node say that its guests cannot be cut off? */
+static gboolean fence_error(Test *test)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)"n1";
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
+    return *((Berth__Node *)(void *)reply)->fence_error != '\0';
+}
+
 static void fence_without_storage_is_tried_until_it_works(void **state)
 {
     Test *test = *state;
@@ -221,8 +231,10 @@ static void fence_without_storage_is_tried_until_it_works(void **state)
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_LOST, 0);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__STORAGE_DOWN, 0);
     assert_int_equal(fake_agent_runs(test->second, test->job), 0);
+    run_until(fence_error(test)); /* an operator sees what is waited for */
     assert_int_equal(lab_ceph("resume"), 0);
     berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__COMPLETED);
+    assert_false(fence_error(test));
     assert_false(guest_can_write(test, NULL));
     check_ran_again(test);
 }
