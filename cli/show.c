@@ -287,13 +287,18 @@ static void print_short(const Berth__Task *task)
 static void print_move(const Berth__Move *move)
 {
     g_autofree char *time = move != NULL ? berth_format_time(move->time_usec) : NULL;
-    if (time != NULL && g_str_equal(move->from, move->to))
-        berth_print_fieldf("Put back", "on %s at %s, from a checkpoint: %s", move->to, time,
-                           berth_words_reason((BerthReason)move->reason));
-    else if (time != NULL)
-        berth_print_fieldf("Moved", "from %s to %s at %s%s: %s", move->from, move->to, time,
-                           move->from_checkpoint ? ", from a checkpoint" : "",
-                           berth_words_reason((BerthReason)move->reason));
+    if (time == NULL)
+        return;
+    /* That it waited to be put back is no reason why it was. */
+    gboolean has_reason = move->reason != BERTH__REASON__REASON_RESTORING;
+    const char *why = has_reason ? berth_words_reason((BerthReason)move->reason) : "";
+    const char *colon = has_reason ? ": " : "";
+    if (g_str_equal(move->from, move->to))
+        berth_print_fieldf("Put back", "on %s at %s, from a checkpoint%s%s", move->to, time, colon,
+                           why);
+    else
+        berth_print_fieldf("Moved", "from %s to %s at %s%s%s%s", move->from, move->to, time,
+                           move->from_checkpoint ? ", from a checkpoint" : "", colon, why);
 }
 
 /* Of its time limit, over all of its guests. */

@@ -278,7 +278,10 @@ static void tell_waiting(Story *story, const Berth__Job *job, const Berth__Task 
 static void tell_move(Story *story, const Berth__Move *move, guint64 now_usec)
 {
     g_autofree char *then = clock_text(move->time_usec, now_usec);
-    if (move->from_checkpoint)
+    if (move->from_checkpoint && move->reason == BERTH__REASON__REASON_RESTORING)
+        tell(story, "It was on %s before, was checkpointed, and put back on %s at %s.", move->from,
+             move->to, then);
+    else if (move->from_checkpoint)
         tell(story, "It was on %s before, was checkpointed, and put back on %s at %s: %s.",
              move->from, move->to, then, berth_words_reason((BerthReason)move->reason));
     else
