@@ -20,7 +20,7 @@ static void on_look_due(gpointer data)
 static void look_later(BerthAgent *agent, guint after_sec)
 {
     g_clear_handle_id(&agent->secret_source, g_source_remove);
-    agent->secret_source = g_timeout_add_seconds_once(after_sec, on_look_due, agent);
+    agent->secret_source = g_timeout_add_once(after_sec * 1000, on_look_due, agent);
 }
 
 static void note(BerthAgent *agent, const GError *error)
