@@ -8,8 +8,9 @@ LARGE_MIB, GROWS_TO_MIB = 2200, 1700
 # Some kernels give a page to whoever reads one that was never written, so that a guest that is copied takes all that it has
 # reserved: there is to be room for that.
 IN_SLACK_MIB, FILLED_MIB = 1000, 700
-# More than a node has, together; and the scheduler is stopped for certain before that is taken.
-GROWS_TO_MORE_MIB, FILLED_MORE_MIB, STOP_SEC = 2050, 900, 15
+# Together more than guests may take of a node, so that somebody would be ended; and the scheduler is stopped for certain before
+# that is taken.
+GROWS_TO_MORE_MIB, IN_MORE_SLACK_MIB, FILLED_MORE_MIB, STOP_SEC = 1950, 1450, 1250, 15
 HELD_BACK_USEC = 1000  # of CPU time in 100 ms: who waits
 
 
@@ -35,9 +36,9 @@ def start_large(node, grows_to_mib=GROWS_TO_MIB, pause_sec=0):
     return start_growing(grows_to_mib, LARGE_MIB, "--vcpus", "3", "--guaranteed", "--node", node, pause_sec=pause_sec)
 
 
-def start_in_slack(large, filled_mib=FILLED_MIB):
+def start_in_slack(large, memory_mib=IN_SLACK_MIB, filled_mib=FILLED_MIB):
     """What all LARGE ones leave is all the room that there is. It has begun to count."""
-    job = start(8, "--time", "1h", "--vcpus", "2", lines=100000, memory=f"{IN_SLACK_MIB}M")
+    job = start(8, "--time", "1h", "--vcpus", "2", lines=100000, memory=f"{memory_mib}M")
     in_guest(job, f"mount -o remount,size=95% /dev/shm; dd if=/dev/zero of=/dev/shm/filled bs=1M count={filled_mib}")
     node = node_of(job)
     check(is_in_slack(job), "it runs in slack")
@@ -104,7 +105,7 @@ def saved():
 def waited_for():
     with tuned(**TUNINGS):
         large = {node: start_large(node, GROWS_TO_MORE_MIB, STOP_SEC) for node in nodes()}
-        job = start_in_slack(large, FILLED_MORE_MIB)
+        job = start_in_slack(large, IN_MORE_SLACK_MIB, FILLED_MORE_MIB)
         first = node_of(job)
         name = guest_of(large[first], first)
         begin_to_grow(large[first])
