@@ -10,7 +10,7 @@ TUNINGS = {"settle_usec": 3000000, "slack_plan_interval_usec": 1000000, "balance
            "cooldown_usec": 1000000, "cpu_headroom_permille": 0, "starved_permille": 1000,
            "balance_gain_min_permille": 1000}  # who fills his memory uses a CPU, and would be moved for that
 
-# It takes GROWS_TO MiB when it is told to, and PAUSE seconds have passed. In what it has filled there are blocks, here and there, that it verifies in the end.
+# It takes GROWS_TO MiB when it is told to. In what it has filled there are blocks, here and there, that it verifies in the end.
 GROWING = """
 mount -o remount,size=95% /dev/shm
 blocks() {
@@ -20,7 +20,6 @@ blocks() {
 }
 echo small
 while [ ! -e /dev/shm/grow ]; do usleep 100000; done
-sleep $PAUSE
 dd if=/dev/zero of=/dev/shm/data bs=1M count=$GROWS_TO 2>/dev/null
 for i in 0 1 2 3 4 5 6 7; do
     dd if=/dev/urandom of=/dev/shm/data bs=64k count=1 seek=$((i * GROWS_TO * 2 - i)) conv=notrunc 2>/dev/null
@@ -67,8 +66,8 @@ def is_in_slack(job):
     return task(show(job)).get("opportunistic", False)
 
 
-def start_growing(grows_to_mib, memory_mib, *options, pause_sec=0):
-    job = sh(f"GROWS_TO={grows_to_mib}\nPAUSE={pause_sec}\n{GROWING}", "--memory", f"{memory_mib}M", *options)
+def start_growing(grows_to_mib, memory_mib, *options):
+    job = sh(f"GROWS_TO={grows_to_mib}\n{GROWING}", "--memory", f"{memory_mib}M", *options)
     await_running(job)
     await_true("it has begun", lambda: output(job)[0] == b"small\n", 60)
     return job

@@ -8,38 +8,26 @@ LARGE_MIB, GROWS_TO_MIB = 2200, 1700
 # Some kernels give a page to whoever reads one that was never written, so that a guest that is copied takes all that it has
 # reserved: there is to be room for that.
 IN_SLACK_MIB, FILLED_MIB = 1000, 700
-# Together more than guests may take of a node, so that somebody would be ended; and the scheduler is stopped for certain before
-# that is taken.
-GROWS_TO_MORE_MIB, IN_MORE_SLACK_MIB, FILLED_MORE_MIB, STOP_SEC = 1950, 1450, 1250, 15
-HELD_BACK_USEC = 1000  # of CPU time in 100 ms: who waits
-
-
-def guest_of(job, node):
-    return next(name for name in guests_on(node) if name.startswith(f"berth-{job}-"))
-
-
-def scheduled(node, name, parameter):
-    """As libvirt says."""
-    for line in lab_exec(node, "virsh", "schedinfo", name).splitlines():
-        if line.startswith(parameter):
-            return int(line.split(":")[1])
-    raise Failed(f"{name} has no {parameter}")
 
 
 def cpu_weight(job):
     """Of its guest, against the others of its node."""
-    node = node_of(job)
-    return scheduled(node, guest_of(job, node), "cpu_shares")
+    shown = task(show(job))
+    name = next(name for name in guests_on(shown["node"]) if name.startswith(f"berth-{job}-"))
+    for line in lab_exec(shown["node"], "virsh", "schedinfo", name).splitlines():
+        if line.startswith("cpu_shares"):
+            return int(line.split(":")[1])
+    raise Failed(f"{name} has no CPU weight")
 
 
-def start_large(node, grows_to_mib=GROWS_TO_MIB, pause_sec=0):
-    return start_growing(grows_to_mib, LARGE_MIB, "--vcpus", "3", "--guaranteed", "--node", node, pause_sec=pause_sec)
+def start_large(node):
+    return start_growing(GROWS_TO_MIB, LARGE_MIB, "--vcpus", "3", "--guaranteed", "--node", node)
 
 
-def start_in_slack(large, memory_mib=IN_SLACK_MIB, filled_mib=FILLED_MIB):
+def start_in_slack(large):
     """What all LARGE ones leave is all the room that there is. It has begun to count."""
-    job = start(8, "--time", "1h", "--vcpus", "2", lines=100000, memory=f"{memory_mib}M")
-    in_guest(job, f"mount -o remount,size=95% /dev/shm; dd if=/dev/zero of=/dev/shm/filled bs=1M count={filled_mib}")
+    job = start(8, "--time", "1h", "--vcpus", "2", lines=100000, memory=f"{IN_SLACK_MIB}M")
+    in_guest(job, f"mount -o remount,size=95% /dev/shm; dd if=/dev/zero of=/dev/shm/filled bs=1M count={FILLED_MIB}")
     node = node_of(job)
     check(is_in_slack(job), "it runs in slack")
     check(not is_in_slack(large[node]), "the other one is backed")
@@ -99,26 +87,6 @@ def saved():
         check(count(job) >= before, "it has gone on with what it had")
         stop(job)
         check_whole(job, 2, lines=100000, was_stopped=True)
-
-
-@test("who takes what he has reserved, while those in slack cannot leave, waits for them, and nobody is ended")
-def waited_for():
-    with tuned(**TUNINGS):
-        large = {node: start_large(node, GROWS_TO_MORE_MIB, STOP_SEC) for node in nodes()}
-        job = start_in_slack(large, IN_MORE_SLACK_MIB, FILLED_MORE_MIB)
-        first = node_of(job)
-        name = guest_of(large[first], first)
-        begin_to_grow(large[first])
-        lab("stop", "berthd")
-        await_true("it waits", lambda: scheduled(first, name, "vcpu_quota") == HELD_BACK_USEC, 120)
-        lab("start", "berthd")
-        await_grown(large[first])
-        check(node_of(job) != first, "who was in slack has left")
-        await_more(job)
-        end(large[first])
-        berth("cancel", str(large[other(first)]))
-        stop(job)
-        check_whole(job, 1, lines=100000, was_stopped=True)
 
 
 main()
