@@ -62,18 +62,32 @@ static void wait_no_more(Rejoin *rejoin, const char *name)
     g_hash_table_remove(rejoin->left, name);
 }
 
-/* NAME has joined as what it was. The others are waited for on. */
+/* ERROR (transfer full): why. The others are waited for on. */
+static void fail(Rejoin *rejoin, const char *name, GError *error)
+{
+    if (rejoin->failure == NULL)
+        rejoin->failure = error;
+    else
+        g_error_free(error);
+    wait_no_more(rejoin, name);
+}
+
+/* NAME has joined as what it was. */
 static void take_unchanged(Rejoin *rejoin, const char *name)
 {
     g_hash_table_remove(rejoin->joined, name);
-    if (!g_ptr_array_find((GPtrArray *)rejoin->lost, name, NULL))
-        return;
-    if (rejoin->failure == NULL)
-        g_set_error(&rejoin->failure, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "node %s: its agent was not restarted: it had lost its connection, and has "
-                    "ended the command",
-                    name);
-    wait_no_more(rejoin, name);
+    if (g_ptr_array_find((GPtrArray *)rejoin->lost, name, NULL))
+        fail(rejoin, name,
+             g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                         "node %s: its agent was not restarted: it had lost its connection, and "
+                         "has ended the command",
+                         name));
+}
+
+/* FUNC could not do what it was to, for a reason that does not pass: of its node, and no other. */
+static gboolean is_of_node(const GError *error)
+{
+    return error->code != BERTH_ERROR_UNAVAILABLE && error->code != BERTH_ERROR_DEADLINE_EXCEEDED;
 }
 
 /* NAME has joined. One that cannot start guests may still be coming up. */
@@ -88,10 +102,17 @@ static gboolean take_joined(Rejoin *rejoin, const char *name, const Berth__Node 
     }
     if (*node->info->cannot_start != '\0')
         return TRUE;
-    if (!rejoin->func(rejoin->cli, node, rejoin->user_data, error))
-        return FALSE;
-    wait_no_more(rejoin, name);
-    return TRUE;
+    g_autoptr(GError) local = NULL;
+    if (rejoin->func(rejoin->cli, node, rejoin->user_data, &local)) {
+        wait_no_more(rejoin, name);
+        return TRUE;
+    }
+    if (is_of_node(local)) {
+        fail(rejoin, name, g_steal_pointer(&local));
+        return TRUE;
+    }
+    g_propagate_error(error, g_steal_pointer(&local));
+    return FALSE;
 }
 
 static gboolean look(Rejoin *rejoin, GError **error)
@@ -159,8 +180,10 @@ gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instanc
                      .user_data = user_data};
     for (char **name = names; *name != NULL; name++)
         g_hash_table_add(left, *name);
-    if (!berth_cli_persist_until(cli, TRUE, rejoin.deadline_usec, follow, &rejoin, error)) {
-        g_clear_error(&rejoin.failure);
+    g_autoptr(GError) ended = NULL;
+    if (!berth_cli_persist_until(cli, TRUE, rejoin.deadline_usec, follow, &rejoin, &ended)) {
+        gboolean has_first = rejoin.failure != NULL;
+        g_propagate_error(error, has_first ? rejoin.failure : g_steal_pointer(&ended));
         return FALSE;
     }
     for (char **name = names; *name != NULL && rejoin.failure == NULL; name++) {

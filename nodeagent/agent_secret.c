@@ -38,11 +38,12 @@ static void note(BerthAgent *agent, const GError *error)
     berth_agent_tell_changed(agent);
 }
 
-/* A libvirt that does not answer is another matter. */
+/* A libvirt that does not answer, or lacks something else, is another matter. */
 static gboolean is_known(const GError *error)
 {
-    return error == NULL ||
-           (error->code != BERTH_ERROR_UNAVAILABLE && error->code != BERTH_ERROR_DEADLINE_EXCEEDED);
+    return error == NULL || error->code == BERTH_ERROR_NOT_FOUND ||
+           error->code == BERTH_ERROR_INVALID_ARGUMENT ||
+           error->code == BERTH_ERROR_PERMISSION_DENIED;
 }
 
 static void on_secret(GObject *source, GAsyncResult *result, gpointer data)
@@ -50,7 +51,7 @@ static void on_secret(GObject *source, GAsyncResult *result, gpointer data)
     BerthAgent *agent = data;
     g_autoptr(GError) error = NULL;
     berth_hypervisor_check_secret_finish(result, &error);
-    if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED))
+    if (agent->table == NULL || g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED))
         return; /* the agent ends */
     if (is_known(error))
         note(agent, error);

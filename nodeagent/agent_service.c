@@ -70,7 +70,9 @@ static BerthFault check_can_start(const BerthAgent *agent, const Berth__StartGue
     if (why == NULL)
         return BERTH_FAULT_NONE;
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, why);
-    return agent->lost_reason != NULL ? BERTH_FAULT_NODE : BERTH_FAULT_STORAGE;
+    gboolean is_storage_s =
+        agent->lost_reason == NULL && berth_storage_lane_error(agent->lane) != NULL;
+    return is_storage_s ? BERTH_FAULT_STORAGE : BERTH_FAULT_NODE;
 }
 
 static void agent_start_guest(Berth__Agent_Service *service,

@@ -166,15 +166,21 @@ static void end_session(BerthGuestChannel *channel)
     g_clear_handle_id(&channel->hello_source, g_source_remove);
 }
 
-static void drop_link(BerthGuestChannel *channel, const char *why)
+/* Of a command. (transfer full) */
+static GError *reason_of(const BerthGuestChannel *channel, const char *why)
 {
-    g_autoptr(GError) reason = g_error_new_literal(
+    return g_error_new_literal(
         BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
         channel->leaves ? "the job was moved to another node, and the command has ended with that; "
                           "it can be run again there"
                         : why);
+}
+
+static void drop_link(BerthGuestChannel *channel, const char *why)
+{
+    g_autoptr(GError) reason = reason_of(channel, why);
     end_session(channel);
-    berth_guest_execs_fail(channel->execs, reason);
+    berth_guest_execs_lose(channel->execs, reason);
     g_clear_pointer(&channel->link, berth_guest_link_free);
     channel->may_be_cut = TRUE;
 }
@@ -587,9 +593,12 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
 
 void berth_guest_channel_free(BerthGuestChannel *channel)
 {
+    static const char why[] = "the guest is not here any more: it has ended, or it was moved";
     if (channel == NULL)
         return;
-    drop_link(channel, "the guest is not here any more: it has ended, or it was moved");
+    g_autoptr(GError) reason = reason_of(channel, why);
+    drop_link(channel, why);
+    berth_guest_execs_fail(channel->execs, reason);
     g_clear_handle_id(&channel->connect_source, g_source_remove);
     g_clear_handle_id(&channel->rest_source, g_source_remove);
     berth_task_sender_free(channel->sender);

@@ -384,6 +384,16 @@ void berth_guest_execs_pause(BerthGuestExecs *execs)
     execs->is_open = FALSE;
 }
 
+void berth_guest_execs_lose(BerthGuestExecs *execs, const GError *reason)
+{
+    execs->is_open = FALSE;
+    for (guint i = execs->all->len; i > 0; i--) {
+        Exec *exec = g_ptr_array_index(execs->all, i - 1);
+        if (exec->was_sent)
+            fail(exec, reason);
+    }
+}
+
 void berth_guest_execs_fail(BerthGuestExecs *execs, const GError *reason)
 {
     execs->is_open = FALSE;

@@ -36,7 +36,9 @@ void berth_guest_execs_begin(BerthGuestExecs *execs, guint execs_max);
 void berth_guest_execs_pause(BerthGuestExecs *execs);
 /* There may be room again. */
 void berth_guest_execs_go_on(BerthGuestExecs *execs);
-/* The connection is gone: so are they all, because of REASON. */
+/* The connection is gone: so are those that the guest has heard of, because of REASON. */
+void berth_guest_execs_lose(BerthGuestExecs *execs, const GError *reason);
+/* The guest is gone: so are they all. */
 void berth_guest_execs_fail(BerthGuestExecs *execs, const GError *reason);
 
 typedef enum {

@@ -40,6 +40,7 @@ struct BerthLogWriter {
     Stream streams[BERTH_N_STREAMS];
     GCancellable *closed;
     gboolean drops;       /* and writes nothing */
+    gboolean gives_up;    /* what is under way is not tried again */
     guint dropped_source; /* says that more was dropped */
     BerthLogProgressFunc func;
     gpointer user_data;
@@ -188,6 +189,19 @@ static void drop_all(Stream *stream)
     g_byte_array_set_size(stream->waiting, 0);
 }
 
+/* But for a write that is under way. */
+static void give_up(Stream *stream)
+{
+    gboolean is_under_way = stream->in_flight != NULL && stream->retry_source == 0;
+    stop_timers(stream);
+    g_byte_array_set_size(stream->waiting, 0);
+    stream->accepted = stream->durable;
+    if (is_under_way)
+        stream->accepted += g_bytes_get_size(stream->in_flight);
+    else
+        g_clear_pointer(&stream->in_flight, g_bytes_unref);
+}
+
 static void on_written(GObject *source, GAsyncResult *result, gpointer data)
 {
     Stream *stream = data;
@@ -207,6 +221,10 @@ static void on_written(GObject *source, GAsyncResult *result, gpointer data)
         stream->durable += g_bytes_get_size(stream->in_flight);
         g_clear_pointer(&stream->in_flight, g_bytes_unref);
         write_next(stream);
+        writer->func(writer->user_data);
+    } else if (writer->gives_up) {
+        g_clear_pointer(&stream->in_flight, g_bytes_unref);
+        give_up(stream);
         writer->func(writer->user_data);
     } else {
         if (stream->backoff.current_msec == 0)
@@ -261,11 +279,9 @@ void berth_log_writer_drop(BerthLogWriter *writer)
 
 void berth_log_writer_give_up(BerthLogWriter *writer)
 {
-    writer->drops = TRUE;
-    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        drop_all(&writer->streams[i]);
-        writer->streams[i].accepted = writer->streams[i].durable;
-    }
+    writer->gives_up = TRUE;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+        give_up(&writer->streams[i]);
 }
 
 /* --- the store behind it -------------------------------------------------------------------- */

@@ -48,8 +48,8 @@ gboolean berth_log_writer_has_room(const BerthLogWriter *writer);
 /* Nothing is written any more: what has been taken, and what is taken from now on, counts as durable and is dropped. For
  * a log that is not the guest's any more. A write under way may still take effect; FUNC is called. */
 void berth_log_writer_drop(BerthLogWriter *writer);
-/* Nothing is written any more, and what has been taken and is not durable counts as not taken: somebody else gets it from the
- * guest again. Nothing is to be taken after that. A write under way may still take effect. */
+/* Nothing is begun, or tried again, any more; what has been taken and is not written counts as not taken: somebody else gets it
+ * from the guest again. Nothing is to be taken after that. Idle when a write that is under way has ended, of which FUNC tells. */
 void berth_log_writer_give_up(BerthLogWriter *writer);
 /* All that was taken is durable. */
 gboolean berth_log_writer_is_idle(const BerthLogWriter *writer);

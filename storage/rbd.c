@@ -164,10 +164,13 @@ static gboolean rbd_may_fence(BerthStorage *storage, GError **error)
     int result = berth_rbd_try_cut_off(self->cluster);
     if (result >= 0)
         return TRUE;
-    berth_rbd_set_error(self, result, error,
-                        "ceph_user: client.%s is to be able to cut off clients of Ceph, or no job "
-                        "of a node that is lost could be started again",
-                        self->user);
+    if (result == -EACCES || result == -EPERM)
+        berth_rbd_set_error(self, result, error,
+                            "ceph_user: client.%s is to be able to cut off clients of Ceph, or no "
+                            "job of a node that is lost could be started again",
+                            self->user);
+    else
+        berth_rbd_set_error(self, result, error, "cannot ask Ceph what client.%s may", self->user);
     return FALSE;
 }
 

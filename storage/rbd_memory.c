@@ -65,11 +65,14 @@ static int end_slot(Slot *slot)
 /* Who has many on their way may have told the allocator to keep what is freed for the next; there is none. */
 static void free_slots(Slot slots[IN_FLIGHT_MAX])
 {
+    gboolean was_used = FALSE;
     for (guint i = 0; i < IN_FLIGHT_MAX; i++) {
+        was_used = was_used || slots[i].data != NULL;
         end_slot(&slots[i]);
         g_free(slots[i].data);
     }
-    malloc_trim(0);
+    if (was_used)
+        malloc_trim(0);
 }
 
 static guint8 *slot_data(Slot *slot)

@@ -67,20 +67,37 @@ static void free_record(gpointer record)
     berth_checkpoint_record_free(record);
 }
 
+/* Others of the node may wait on. */
+static void note_fenced(BerthNodeEntry *node, const char *guest)
+{
+    if (g_strcmp0(node->unfenced, guest) != 0)
+        return;
+    g_message("%s of node %s is fenced now", guest, node->name);
+    berth_node_entry_clear_fence_error(node);
+}
+
+/* One that has joined again meanwhile says itself what runs there. */
+static void note_unfenced(BerthDaemon *daemon, BerthNodeEntry *node, const char *guest,
+                          const char *why)
+{
+    BerthCoreNode known;
+    g_warning("could not fence %s of node %s: %s", guest, node->name, why);
+    if (!berth_core_get_node(daemon->core, node->handle, &known) || known.state != BERTH_NODE_LOST)
+        return;
+    berth_node_entry_clear_fence_error(node);
+    node->fence_error = g_strdup(why);
+    node->unfenced = g_strdup(guest);
+}
+
 /* WHY it failed; NULL: it has not. */
 static void note(const Fencing *fencing, const char *why)
 {
     g_autofree char *guest = berth_guest_name_format(&fencing->action.guest);
     BerthNodeEntry *node = berth_node_table_find(fencing->daemon->nodes, fencing->action.node);
-    const char *name = berth_node_table_name(fencing->daemon->nodes, fencing->action.node);
-    if (why)
-        g_warning("could not fence %s of node %s: %s", guest, name, why);
-    else if (node && node->fence_error)
-        g_message("%s of node %s is fenced now", guest, name);
-    if (node) {
-        g_free(node->fence_error);
-        node->fence_error = g_strdup(why);
-    }
+    if (node && why)
+        note_unfenced(fencing->daemon, node, guest, why);
+    else if (node)
+        note_fenced(node, guest);
 }
 
 static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)

@@ -10,6 +10,12 @@ struct BerthNodeTable {
     GPtrArray *entries; /* by handle - 1; NULL where the core knows a node that never joined */
 };
 
+void berth_node_entry_clear_fence_error(BerthNodeEntry *entry)
+{
+    g_clear_pointer(&entry->fence_error, g_free);
+    g_clear_pointer(&entry->unfenced, g_free);
+}
+
 static void entry_free(gpointer data)
 {
     BerthNodeEntry *entry = data;
@@ -22,7 +28,7 @@ static void entry_free(gpointer data)
     g_free(entry->name);
     g_free(entry->address);
     g_free(entry->start_error);
-    g_free(entry->fence_error);
+    berth_node_entry_clear_fence_error(entry);
     g_free(entry);
 }
 

@@ -18,7 +18,9 @@ typedef struct {
     Berth__NodeState told_state;     /* that the event log has */
     Berth__NodeAdmission *admission; /* NULL: it is open */
     char *start_error; /* of the newest start that failed on it through its fault, or NULL */
-    char *fence_error; /* of the newest try to cut off a guest of its, or NULL: that worked */
+    char *
+        fence_error; /* while it is lost: of the newest try to cut off a guest that failed, or NULL */
+    char *unfenced; /* the name of that guest */
 } BerthNodeEntry;
 
 typedef struct BerthNodeTable BerthNodeTable;
@@ -32,6 +34,8 @@ BerthNodeEntry *berth_node_table_find(BerthNodeTable *table, guint32 handle); /*
 /* "" for an unknown handle and for 0. */
 const char *berth_node_table_name(BerthNodeTable *table, guint32 handle);
 void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *info);
+/* Nothing of it waits to be cut off. */
+void berth_node_entry_clear_fence_error(BerthNodeEntry *entry);
 
 /* A copy of ADMISSION, NULL: it is open. */
 void berth_node_entry_set_admission(BerthNodeEntry *entry, const Berth__NodeAdmission *admission);

@@ -302,6 +302,7 @@ static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__N
     replace(sessions, node, link);
     BerthNodeEntry *entry = berth_node_table_add(daemon->nodes, node, info->name);
     berth_node_entry_set_info(entry, info);
+    berth_node_entry_clear_fence_error(entry);
     g_free(entry->address);
     entry->address = g_strdup(berth_rpc_peer_identity(link->peer)->description);
     entry->heard_usec = berth_engine_now_usec(daemon->engine);

@@ -231,6 +231,8 @@ static void command_waits_until_the_guest_has_answered(void **state)
     unwanted.exec->class->close(unwanted.exec);
     second.exec = try_open(fixture, &second, &error);
     assert_no_error(error);
+    guest_hang_up(fixture); /* which it has not heard of */
+    guest_greet(fixture);
     guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE, .execs_max = 1));
     guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_EXEC);
     guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_EXEC_INPUT);
