@@ -29,7 +29,7 @@ typedef struct {
     void (*changed)(BerthGuest *guest, gpointer user_data);
     /* It has answered in a new session: see berth_guest_is_awaited(). */
     void (*answered)(BerthGuest *guest, gpointer user_data);
-    /* More of its output is durable. */
+    /* More of its output is durable, or it is known how far its move is. */
     void (*output)(BerthGuest *guest, gpointer user_data);
     /* It was measured: its vCPUs have used CPU_USEC more. */
     void (*measured)(BerthGuest *guest, guint64 cpu_usec, gpointer user_data);

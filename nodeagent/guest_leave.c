@@ -297,8 +297,8 @@ static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
     }
     if (state != NULL) {
         guest->migration = *state;
-        guest->context->output(guest,
-                               guest->context->user_data); /* who waits is shown how far it is */
+        /* Whoever waits is shown how far it is: it is reported with what is new of its output. */
+        guest->context->output(guest, guest->context->user_data);
         converge(guest, state->left_bytes);
     }
     call_off_again(guest);

@@ -18,9 +18,8 @@ typedef struct {
     Berth__NodeState told_state;     /* that the event log has */
     Berth__NodeAdmission *admission; /* NULL: it is open */
     char *start_error; /* of the newest start that failed on it through its fault, or NULL */
-    char *
-        fence_error; /* while it is lost: of the newest try to cut off a guest that failed, or NULL */
-    char *unfenced; /* the name of that guest */
+    char *unfenced;    /* while it is lost: name of a guest that cannot be cut off, or NULL ... */
+    char *fence_error; /* ... and why */
 } BerthNodeEntry;
 
 typedef struct BerthNodeTable BerthNodeTable;
