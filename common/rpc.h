@@ -176,6 +176,8 @@ void berth_rpc_call_end(BerthRpcCall *call);                       /* of a strea
 /* Queues one item. FALSE: the peer's queue is above queue_high_bytes (the item was queued all the
  * same); send no more until the ready function is called. */
 gboolean berth_rpc_call_send_item(BerthRpcCall *call, const ProtobufCMessage *item);
+/* Likewise one that was packed (berth_message_pack()), for what goes to many calls. */
+gboolean berth_rpc_call_send_packed(BerthRpcCall *call, GBytes *item);
 /* FALSE: the queue is above queue_high_bytes; queue nothing until the ready function is called. For
  * what was asked for while there was room, and comes when there is none. */
 gboolean berth_rpc_call_has_room(BerthRpcCall *call);

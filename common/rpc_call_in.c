@@ -52,11 +52,9 @@ static void send_failure(BerthRpcPeer *peer, guint64 id, int code, const char *m
     berth_rpc_out_send(peer, &frame);
 }
 
-/* FALSE: MESSAGE does not fit into a frame; the call was failed instead. */
-static gboolean send_message(BerthRpcCall *call, Berth__Frame__Kind kind,
-                             const ProtobufCMessage *message)
+/* PAYLOAD: a message, packed. FALSE: it does not fit into a frame; the call was failed instead. */
+static gboolean send_payload(BerthRpcCall *call, Berth__Frame__Kind kind, GBytes *payload)
 {
-    g_autoptr(GBytes) payload = berth_message_pack(message);
     gsize size = g_bytes_get_size(payload);
     if (size + 64 > call->peer->limits.max_frame_bytes) {
         g_autofree char *text = g_strdup_printf("the answer of %" G_GSIZE_FORMAT
@@ -93,10 +91,12 @@ static void call_free(BerthRpcCall *call)
 
 void berth_rpc_call_reply(BerthRpcCall *call, const ProtobufCMessage *reply)
 {
-    if (!call->cancelled && reply->descriptor == call->method->output)
-        send_message(call, BERTH__FRAME__KIND__RESPONSE, reply);
-    else if (!call->cancelled)
+    if (!call->cancelled && reply->descriptor == call->method->output) {
+        g_autoptr(GBytes) payload = berth_message_pack(reply);
+        send_payload(call, BERTH__FRAME__KIND__RESPONSE, payload);
+    } else if (!call->cancelled) {
         send_failure(call->peer, call->id, BERTH_ERROR_INTERNAL, "a reply of the wrong type");
+    }
     call_free(call);
 }
 
@@ -182,11 +182,19 @@ static gboolean on_too_large(gpointer data)
 
 gboolean berth_rpc_call_send_item(BerthRpcCall *call, const ProtobufCMessage *item)
 {
-    BerthRpcPeer *peer = call->peer;
     g_return_val_if_fail(item->descriptor == call->method->output, FALSE);
+    if (call->cancelled || call->peer->state != PEER_OPEN)
+        return FALSE;
+    g_autoptr(GBytes) packed = berth_message_pack(item);
+    return berth_rpc_call_send_packed(call, packed);
+}
+
+gboolean berth_rpc_call_send_packed(BerthRpcCall *call, GBytes *item)
+{
+    BerthRpcPeer *peer = call->peer;
     if (call->cancelled || peer->state != PEER_OPEN)
         return FALSE;
-    if (!send_message(call, BERTH__FRAME__KIND__ITEM, item)) {
+    if (!send_payload(call, BERTH__FRAME__KIND__ITEM, item)) {
         /* The caller has its failure; the handler hears of it from the loop. */
         berth_rpc_timer_clear(&call->deadline);
         call->deadline = berth_rpc_timer_start(peer->context, 0, on_too_large, call);

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the ring of users who wait for a turn, and the number of calls that are being dealt with.
+/* Owns the order of users who wait for a turn, and the number of calls that are being dealt with.
  *
- * Invariants: a user is in the ring, or among the dry, exactly while a connection of his waits; nobody waits for a turn while
+ * Invariants: a user is in that order, or among the dry, exactly while a connection of his waits; nobody waits for a turn while
  * there is room, but until the loop comes around; a call that takes SLOW_MSEC waits for something else than this process
- * (a node, storage), and makes room while it does. */
+ * (a node, storage), and makes room while it does.
+ *
+ * What a user was served is the number of his requests, each of which counts for half as much HALF_LIFE_USEC after it began.
+ * It is kept as the instant from which one request alone would have come to so little by now: that stands still while nothing is
+ * begun, so that the order of those who wait need not be looked at again as time passes (forward decay: Cormode et al.,
+ * 2009). */
 #include "common/rpc_internal.h"
 
 #include "common/rpc_turns.h"
 
-#define SLOW_MSEC 100u
+#include <math.h>
+
+/* As long as somebody remembers that another one made him wait. */
+#define HALF_LIFE_USEC 1000000.0
+#define SLOW_MSEC      100u
 /* How often it is looked who has tokens again. */
 #define FILL_MSEC 10u
 /* Turns are given for so long before the loop looks at the sockets again, where somebody may wait who goes first. */
@@ -20,9 +29,9 @@ struct BerthRpcTurns {
     guint refs;
     GMainContext *context;
     guint open_max;
-    GQueue open; /* BerthRpcTurn.link, the oldest first */
-    GQueue ring; /* BerthRpcTurnUser.link: whose turn is next */
-    GQueue dry;  /* BerthRpcTurnUser.link: who has no tokens */
+    GQueue open;      /* BerthRpcTurn.link, the oldest first */
+    GSequence *order; /* BerthRpcTurnUser: who waits, whose turn is next first */
+    GQueue dry;       /* BerthRpcTurnUser.link: who has no tokens */
     GSource *wake;
     GSource *late; /* does what WAKE is for */
     GSource *slow;
@@ -37,6 +46,7 @@ BerthRpcTurns *berth_rpc_turns_new(guint open_max)
     turns->refs = 1;
     turns->context = g_main_context_ref_thread_default();
     turns->open_max = open_max;
+    turns->order = g_sequence_new(NULL);
     return turns;
 }
 
@@ -60,6 +70,7 @@ void berth_rpc_turns_unref(BerthRpcTurns *turns)
     berth_rpc_timer_clear(&turns->late);
     berth_rpc_timer_clear(&turns->slow);
     berth_rpc_timer_clear(&turns->fill);
+    g_sequence_free(turns->order);
     g_main_context_unref(turns->context);
     g_free(turns);
 }
@@ -83,7 +94,7 @@ static void take_token(BerthRpcTurnUser *user)
         user->tokens -= 1;
 }
 
-/* --- the ring --------------------------------------------------------------------------------- */
+/* --- the order -------------------------------------------------------------------------------- */
 
 static void schedule(BerthRpcTurns *turns);
 
@@ -92,24 +103,46 @@ static gboolean has_room(const BerthRpcTurns *turns)
     return turns->open.length < turns->open_max;
 }
 
-static void unlist(BerthRpcTurnUser *user)
+/* Another request of USER begins. */
+static void count_served(BerthRpcTurnUser *user)
 {
-    if (user->is_in_ring)
-        g_queue_unlink(&user->turns->ring, &user->link);
-    if (user->is_dry)
-        g_queue_unlink(&user->turns->dry, &user->link);
-    user->is_in_ring = user->is_dry = FALSE;
+    gdouble now = (gdouble)g_get_monotonic_time();
+    user->served = now + HALF_LIFE_USEC * log2(1 + exp2((user->served - now) / HALF_LIFE_USEC));
 }
 
-/* Who has a connection that waits, and is in neither. */
+static gint compare_served(gconstpointer a, gconstpointer b, gpointer unused)
+{
+    gdouble of_a = ((const BerthRpcTurnUser *)a)->served,
+            of_b = ((const BerthRpcTurnUser *)b)->served;
+    return (of_a > of_b) - (of_a < of_b);
+}
+
+static BerthRpcTurnUser *first_waiting(const BerthRpcTurns *turns)
+{
+    GSequenceIter *first = g_sequence_get_begin_iter(turns->order);
+    return g_sequence_iter_is_end(first) ? NULL : g_sequence_get(first);
+}
+
+static void unlist(BerthRpcTurnUser *user)
+{
+    g_clear_pointer(&user->place, g_sequence_remove);
+    if (user->is_dry)
+        g_queue_unlink(&user->turns->dry, &user->link);
+    user->is_dry = FALSE;
+}
+
+/* Who has a connection that waits, and is in neither. Of those who were served as much, who came first is first. */
 static void list(BerthRpcTurnUser *user)
 {
     BerthRpcTurns *turns = user->turns;
-    user->link = (GList){.data = user};
     user->listed_usec = g_get_monotonic_time();
     user->is_dry = !has_token(user);
-    user->is_in_ring = !user->is_dry;
-    g_queue_push_tail_link(user->is_dry ? &turns->dry : &turns->ring, &user->link);
+    if (user->is_dry) {
+        user->link = (GList){.data = user};
+        g_queue_push_tail_link(&turns->dry, &user->link);
+    } else {
+        user->place = g_sequence_insert_sorted(turns->order, user, compare_served, NULL);
+    }
     schedule(turns);
 }
 
@@ -117,7 +150,7 @@ static void list(BerthRpcTurnUser *user)
  * waited for SLOW_MSEC and has nothing under way either. NULL: nobody's. */
 static BerthRpcTurnUser *next_user(const BerthRpcTurns *turns)
 {
-    BerthRpcTurnUser *user = turns->ring.head != NULL ? turns->ring.head->data : NULL;
+    BerthRpcTurnUser *user = first_waiting(turns);
     if (user == NULL || has_room(turns))
         return user;
     gboolean has_waited = g_get_monotonic_time() - user->listed_usec >= SLOW_MSEC * 1000;
@@ -130,6 +163,7 @@ static void give_turn(BerthRpcTurnUser *user)
     BerthRpcPeer *peer = g_queue_pop_head(&user->waiting);
     unlist(user);
     take_token(user);
+    count_served(user); /* before he waits again */
     peer->waits_for_turn = FALSE;
     peer->has_turn = TRUE;
     berth_rpc_peer_hold(peer);
@@ -193,7 +227,7 @@ static void schedule(BerthRpcTurns *turns)
         g_source_set_priority(turns->wake, G_PRIORITY_DEFAULT_IDLE);
         turns->late = berth_rpc_timer_start(turns->context, IDLE_MSEC, on_wake, turns);
     }
-    if (turns->ring.length > 0 && !is_somebodys_turn && turns->slow == NULL)
+    if (first_waiting(turns) != NULL && !is_somebodys_turn && turns->slow == NULL)
         turns->slow = berth_rpc_timer_start(turns->context, SLOW_MSEC, on_slow, turns);
     if (turns->dry.length > 0 && turns->fill == NULL)
         turns->fill = berth_rpc_timer_start(turns->context, FILL_MSEC, on_fill, turns);
@@ -221,13 +255,25 @@ void berth_rpc_turn_user_clear(BerthRpcTurnUser *user)
     g_clear_pointer(&user->turns, berth_rpc_turns_unref);
 }
 
-/* One request each time that something was read. Nobody is passed by; and who has nothing under way waits for nobody, as
- * there are not more of those than users. */
+/* Whom USER would pass by if he began something at once: the first who waits, or else whose call has held room longest. */
+static const BerthRpcTurnUser *rival_of(const BerthRpcTurns *turns)
+{
+    const BerthRpcTurn *oldest = turns->open.head != NULL ? turns->open.head->data : NULL;
+    const BerthRpcTurnUser *waiting = first_waiting(turns);
+    return waiting != NULL || oldest == NULL ? waiting : oldest->user;
+}
+
+/* One request each time that something was read. Who has nothing under way, and was served less than all who wait, waits for
+ * nobody, whether there is room or not: there are not more of those than users. */
 static gboolean is_free(const BerthRpcTurnUser *user, const BerthRpcPeer *peer)
 {
+    const BerthRpcTurns *turns = user->turns;
     if (peer->has_begun || user->waiting.length > 0)
         return FALSE;
-    return user->n_open == 0 || (user->turns->ring.length == 0 && has_room(user->turns));
+    if (first_waiting(turns) == NULL && has_room(turns))
+        return TRUE;
+    const BerthRpcTurnUser *rival = rival_of(turns);
+    return user->n_open == 0 && (rival == NULL || compare_served(user, rival, NULL) < 0);
 }
 
 static void wait_for_turn(BerthRpcTurnUser *user, BerthRpcPeer *peer)
@@ -237,7 +283,7 @@ static void wait_for_turn(BerthRpcTurnUser *user, BerthRpcPeer *peer)
         return;
     peer->waits_for_turn = TRUE;
     g_queue_push_tail(&user->waiting, peer);
-    if (user->is_in_ring || user->is_dry)
+    if (user->place != NULL || user->is_dry)
         return;
     list(user);
     if (user->is_dry && turns->dry_func != NULL)
@@ -252,8 +298,10 @@ gboolean berth_rpc_turn_may_begin(BerthRpcTurnUser *user, BerthRpcPeer *peer)
         wait_for_turn(user, peer);
         return FALSE;
     }
-    if (!peer->has_turn)
+    if (!peer->has_turn) {
         take_token(user);
+        count_served(user);
+    }
     peer->has_turn = FALSE;
     peer->has_begun = TRUE;
     return TRUE;

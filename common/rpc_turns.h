@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whose request is begun next where more come than can be dealt with at once. Users take turns, a request each, whatever
- * the number of their connections and however fast they ask: one who asks for little is served as if the others were not
- * there (fair queueing; that who has nothing under way goes first is what RFC 8290 does with new flows). A user may also
- * have a rate, as a token bucket. What waits is not read on, so that the other end waits as well.
+/* Whose request is begun next where more come than can be dealt with at once: that of the user who has had fewest of late
+ * (least attained service: Nuyens and Wierman, "The Foreground-Background queue: a survey", 2008), whatever the number of his
+ * connections and however fast he asks. So who asks for little is served as if the others were not there, and those who ask
+ * for much share what is left alike. A user may also have a rate, as a token bucket. What waits is not read on, so that the other
+ * end waits as well.
  *
  * Internal to common's RPC; of one thread. */
 
@@ -13,12 +14,13 @@
 /* A user's part in it; within the budget of his connections. Zeroed, he takes no turns. */
 typedef struct {
     BerthRpcTurns *turns;
-    guint n_open;       /* calls that are being dealt with */
-    GQueue waiting;     /* of BerthRpcPeer: each holds a request */
-    GList link;         /* in the ring, or among the dry */
-    gint64 listed_usec; /* monotonic: since when it is there */
-    gboolean is_in_ring;
+    guint n_open;         /* calls that are being dealt with */
+    GQueue waiting;       /* of BerthRpcPeer: each holds a request */
+    GSequenceIter *place; /* among those who wait; NULL = it does not */
+    GList link;           /* among the dry */
+    gint64 listed_usec;   /* monotonic: since when it is there */
     gboolean is_dry;
+    gdouble served;     /* how much it was of late: see rpc_turns.c */
     guint rate;         /* requests a second; 0 = any */
     gdouble tokens;     /* requests that may begin now; a second's at most */
     gint64 filled_usec; /* monotonic: when TOKENS was right */

@@ -258,6 +258,12 @@ static void on_guest_pressed(BerthGuest *guest, gpointer data)
         berth_meter_press(agent->meter, guest);
 }
 
+static const char *on_qemu_failed(gpointer data)
+{
+    BerthAgent *agent = data;
+    return agent->backstop != NULL ? berth_backstop_why_killed(agent->backstop) : NULL;
+}
+
 static void on_guest_forgotten(BerthGuest *guest, gpointer data)
 {
     BerthAgent *agent = data;
@@ -320,6 +326,7 @@ static void set_context(BerthAgent *agent)
         .output = on_guest_output,
         .measured = on_guest_measured,
         .pressed = on_guest_pressed,
+        .why_killed = on_qemu_failed,
         .forgotten = on_guest_forgotten,
         .user_data = agent,
     };

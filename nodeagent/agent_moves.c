@@ -49,6 +49,8 @@ static void answer_target(const BerthGuest *guest, BerthRpcCall *call)
     target.kernel = has->kernel;
     target.initramfs = has->initramfs;
     target.partition = has->partition == NULL ? (char *)"" : has->partition;
+    target.guest_cpus = has->guest_cpus == NULL ? (char *)"" : has->guest_cpus;
+    target.host_cpus = has->host_cpus == NULL ? (char *)"" : has->host_cpus;
     target.secret_uuid = has->secret_uuid == NULL ? (char *)"" : has->secret_uuid;
     target.sets_weight = has->sets_weight;
     reply.target = &target;
@@ -212,6 +214,8 @@ void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
         .kernel = said->kernel,
         .initramfs = said->initramfs,
         .partition = or_null(said->partition),
+        .guest_cpus = or_null(said->guest_cpus),
+        .host_cpus = or_null(said->host_cpus),
         .secret_uuid = or_null(said->secret_uuid),
         .is_opportunistic = request->opportunistic,
         .sets_weight = said->sets_weight,

@@ -18,6 +18,7 @@
 #include "common/work.h"
 #include "common/write.h"
 #include "nodeagent/guests_group.h"
+#include "nodeagent/host_usage.h"
 
 /* Faster than a guest's processes can take memory that its host must clear first: some GiB/s. */
 #define GROWTH_MIB_PER_SEC 8192u
@@ -34,6 +35,8 @@
 #define FULL_PART 4u
 /* Of the margin: with less left who takes more waits, though he has reserved it. */
 #define CROWDED_PART 2u
+/* Who is told of the end of a QEMU is so sooner. */
+#define KILLED_USEC (10 * G_USEC_PER_SEC)
 /* That is more than what a guest at rest comes to have by and by. */
 #define GROWN_MIB 4u
 
@@ -61,6 +64,12 @@ struct BerthBackstop {
     gpointer user_data;
     BerthGuestsGroup *group; /* NULL: not found yet */
     gboolean is_unsupported; /* it was said */
+    gboolean is_swap_told;   /* likewise: that guests may be swapped out */
+    BerthGuestsKills kills;  /* as they were counted last, ... */
+    gboolean knows_kills;    /* ... if they were */
+    guint64 unexplained;     /* of these: whose ends nobody has asked for yet ... */
+    gboolean were_at_limit;  /* ... and why that was ... */
+    gint64 killed_usec;      /* ... and when it was seen, monotonic */
     gboolean is_known;       /* USED_MIB is */
     gboolean is_short;
     guint64 used_mib;
@@ -278,6 +287,23 @@ static void keep_limit(BerthBackstop *backstop)
                         limit_input_free, NULL, 0, backstop->stopping, on_limited, backstop);
 }
 
+/* A host without swap needs nothing for that; one that gets some is warned of then. */
+static void keep_from_swap(BerthBackstop *backstop)
+{
+    g_autoptr(GError) error = NULL;
+    if (berth_guests_group_keep_from_swap(backstop->group, &error))
+        return;
+    if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        g_clear_pointer(&backstop->group, berth_guests_group_free);
+    } else if (!backstop->is_swap_told && berth_host_usage_swap_mib(backstop->proc) > 0) {
+        backstop->is_swap_told = TRUE;
+        g_warning("guests may be swapped out by this host, and look smaller then than they are, so "
+                  "that too many come here: %s; take its swap away (swapoff -a, and its lines in "
+                  "/etc/fstab), or boot it with swapaccount=1",
+                  error->message);
+    }
+}
+
 /* Of what is offered, or may be used at most where somebody has configured that to be less. */
 static guint64 left_mib(const BerthBackstop *backstop)
 {
@@ -292,6 +318,42 @@ static void measure(BerthBackstop *backstop)
                          berth_guests_group_used(backstop->group, &backstop->used_mib, &error);
     if (error != NULL)
         g_debug("the guests' memory: %s", error->message);
+}
+
+/* --- whom the kernel has ended --------------------------------------------------------------- */
+
+static void note_kills(BerthBackstop *backstop)
+{
+    BerthGuestsKills now = {0}, before = backstop->kills;
+    gboolean knew = backstop->knows_kills;
+    backstop->knows_kills =
+        backstop->group != NULL && berth_guests_group_kills(backstop->group, &now, NULL);
+    if (!backstop->knows_kills)
+        return;
+    backstop->kills = now;
+    if (!knew || now.killed <= before.killed)
+        return;
+    if (g_get_monotonic_time() - backstop->killed_usec >= KILLED_USEC)
+        backstop->unexplained = 0;
+    backstop->unexplained += now.killed - before.killed;
+    backstop->were_at_limit = now.at_limit > before.at_limit;
+    backstop->killed_usec = g_get_monotonic_time();
+}
+
+const char *berth_backstop_why_killed(BerthBackstop *backstop)
+{
+    note_kills(backstop);
+    if (g_get_monotonic_time() - backstop->killed_usec >= KILLED_USEC)
+        backstop->unexplained = 0;
+    if (backstop->unexplained == 0)
+        return NULL;
+    backstop->unexplained--;
+    return backstop->were_at_limit
+               ? "its node's kernel ended it, as all guests there together had come to their limit "
+                 "(memory_limit in berth-node.conf(5)); an operator can have more counted for what "
+                 "each takes beside its own memory (overhead in berthd.conf(5))"
+               : "its node's kernel ended it, as the host had no memory left; an operator can keep "
+                 "more for the host itself (memory_reserve in berth-node.conf(5))";
 }
 
 /* --- holding back --------------------------------------------------------------------------- */
@@ -468,6 +530,9 @@ static void look(BerthBackstop *backstop)
         find_group(backstop, guests);
     if (backstop->group != NULL)
         keep_limit(backstop);
+    if (backstop->group != NULL)
+        keep_from_swap(backstop);
+    note_kills(backstop);
     measure(backstop);
     if (any_in_slack) {
         take_step(backstop, guests);

@@ -4,6 +4,7 @@
 /* Keeps the host and its agent safe from the memory of all guests together, and what guests have reserved safe from those
  * in slack:
  *  - a limit for all of them, which the kernel keeps: beyond it a QEMU is ended, one in slack first;
+ *  - none of it goes into the host's swap, where nobody would see it any more;
  *  - before the kernel has to choose, one in slack is ended here: it would take the next, who may have reserved what he has, while
  *    the memory of the first is not back yet;
  *  - with less left than a margin, those in slack that do not boot are held back at once, on the node itself, until the
@@ -56,6 +57,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthBackstop, berth_backstop_free)
 
 /* One has come, or has another placement: looks soon. */
 void berth_backstop_guest_changed(BerthBackstop *backstop);
+/* One has ended that nobody has asked for: was it this host's kernel, for want of memory? Then whose, and what is to be done (transfer
+ * none); for as many guests as it has ended within the last seconds. NULL: it was not, or it is not known. */
+const char *berth_backstop_why_killed(BerthBackstop *backstop);
 /* FALSE: not known, as no guest is there, or as the host does not count. */
 gboolean berth_backstop_free_mib(const BerthBackstop *backstop, guint64 *out_offered_mib,
                                  guint64 *out_free_mib);

@@ -574,6 +574,16 @@ static void take_unseen(BerthGuest *guest, const char *text)
         take_end(guest, BERTH__REASON__REASON_GUEST_VANISHED, text);
 }
 
+static const char *why_failed(const BerthGuest *guest)
+{
+    const char *why = berth_guest_may_have_left(guest) /* that is no end that would be told */
+                          ? NULL
+                          : guest->context->why_killed(guest->context->user_data);
+    return why != NULL ? why
+                       : "the guest's QEMU failed or was killed; libvirt's log of it on the node, "
+                         "and the node's kernel log, say more";
+}
+
 void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
 {
     switch (event) {
@@ -584,9 +594,7 @@ void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
         take_unseen(guest, "the guest was ended on its node, which shut down, or by an operator");
         break;
     case BERTH_DOMAIN_FAILED:
-        take_unseen(guest,
-                    "the guest's QEMU failed or was killed; libvirt's log of it on the node, and "
-                    "the node's kernel log, say more");
+        take_unseen(guest, why_failed(guest));
         break;
     default:
         take_end(guest, BERTH__REASON__REASON_GUEST_CRASHED,

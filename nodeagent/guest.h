@@ -35,6 +35,8 @@ typedef struct {
     void (*measured)(BerthGuest *guest, guint64 cpu_usec, gpointer user_data);
     /* It has come near a limit. */
     void (*pressed)(BerthGuest *guest, gpointer user_data);
+    /* A QEMU has failed: why it was this host's kernel that ended it (transfer none); NULL: it was not, as far as is known. */
+    const char *(*why_killed)(gpointer user_data);
     /* Nothing of it is left: free it. */
     void (*forgotten)(BerthGuest *guest, gpointer user_data);
     gpointer user_data;
@@ -146,7 +148,8 @@ void berth_guest_renew_hold(BerthGuest *guest);
 gint64 berth_guest_held_usec(const BerthGuest *guest);
 /* It runs in what others have reserved and do not use. */
 gboolean berth_guest_is_in_slack(const BerthGuest *guest);
-/* Its domain is ended at once, because of WHY: its job has lost its guest, and goes on from its checkpoint, or begins again. */
+/* Its domain, in slack, is ended at once for those who have reserved its memory, because of WHY: its job has lost its guest, and goes on from
+ * its checkpoint, or begins again. */
 void berth_guest_give_up(BerthGuest *guest, const char *why);
 /* That was done, and its domain may still be there. */
 gboolean berth_guest_is_given_up(const BerthGuest *guest);
@@ -179,6 +182,8 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec);
 void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats);
 /* (transfer none) How often it is to be looked at. */
 const BerthPace *berth_guest_pace(const BerthGuest *guest);
+/* A limit, or it was a moment ago, whether or not anything of it changes. */
+gboolean berth_guest_is_near(const BerthGuest *guest);
 /* (transfer none) */
 const Berth__Usage *berth_guest_usage(const BerthGuest *guest);
 

@@ -44,6 +44,8 @@ BerthMigrationTarget *berth_guest_target(const BerthGuest *guest)
         .kernel = config->kernel,
         .initramfs = config->initramfs,
         .partition = config->partition,
+        .guest_cpus = config->guest_cpus,
+        .host_cpus = config->host_cpus,
         .secret_uuid = config->storage.secret_uuid,
         .is_opportunistic = guest->is_opportunistic,
         .sets_weight = TRUE,

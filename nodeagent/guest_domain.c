@@ -151,6 +151,8 @@ static void make_domain(BerthGuest *guest)
         .channel_path = guest->channel_path,
         .console_path = guest->console_path,
         .partition = context->config->partition,
+        .host_cpus = context->config->host_cpus,
+        .guest_cpus = context->config->guest_cpus,
     };
     berth_hypervisor_create_async(context->hypervisor, &config, CREATE_MSEC, on_domain_made,
                                   berth_guest_ref(guest));
@@ -236,7 +238,7 @@ void berth_guest_give_up(BerthGuest *guest, const char *why)
 {
     guest->is_given_up = TRUE;
     if (guest->reason_text == NULL) {
-        guest->reason = BERTH__REASON__REASON_GUEST_VANISHED;
+        guest->reason = BERTH__REASON__REASON_CROWDED_OUT;
         guest->reason_text = g_strdup(why);
     }
     berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id, 0,

@@ -7,12 +7,15 @@
 #include "nodeagent/guest_link.h"
 
 #include <errno.h>
-#include <glib-unix.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/channel.h"
 #include "common/message.h"
+#include "common/rpc_poll.h"
+
+/* Until what the host had no memory for is tried again. */
+#define RETRY_MSEC 100u
 
 struct BerthGuestLink {
     int fd;
@@ -20,25 +23,47 @@ struct BerthGuestLink {
     gpointer user_data;
     BerthChannelReader *reader;
     guint64 skipped; /* of the reader, as it was last told */
-    guint in_source;
-    guint out_source;
-    guint rest_source; /* messages that were read before a pause */
-    GQueue out;        /* GBytes */
-    gsize out_written; /* of the first */
+    BerthRpcPoll *poll;
+    BerthRpcWatch watch;
+    gboolean waits_in, waits_out; /* for the socket */
+    guint rest_source;            /* messages that were read before a pause */
+    guint retry_source;           /* what the host had no memory for is written again */
+    GQueue out;                   /* GBytes */
+    gsize out_written;            /* of the first */
     gsize queued;
+    gboolean is_open; /* the socket is watched */
     gboolean paused;
     gboolean busy;
     gboolean dead;
 };
 
-static gboolean on_readable(gint fd, GIOCondition condition, gpointer data);
-static gboolean on_writable(gint fd, GIOCondition condition, gpointer data);
+static void on_readable(gpointer data);
+static void on_writable(gpointer data);
+static void on_retry(gpointer data);
+
+static void wait_in(BerthGuestLink *link)
+{
+    if (link->waits_in || !link->is_open)
+        return;
+    link->waits_in = TRUE;
+    berth_rpc_watch_wait(&link->watch, &link->watch.in, FALSE, on_readable, link);
+}
+
+static void wait_out(BerthGuestLink *link)
+{
+    if (link->waits_out || !link->is_open)
+        return;
+    link->waits_out = TRUE;
+    berth_rpc_watch_wait(&link->watch, &link->watch.out, FALSE, on_writable, link);
+}
 
 static void stop(BerthGuestLink *link)
 {
-    g_clear_handle_id(&link->in_source, g_source_remove);
-    g_clear_handle_id(&link->out_source, g_source_remove);
+    if (link->is_open)
+        berth_rpc_watch_end(&link->watch);
+    link->is_open = link->waits_in = link->waits_out = FALSE;
     g_clear_handle_id(&link->rest_source, g_source_remove);
+    g_clear_handle_id(&link->retry_source, g_source_remove);
 }
 
 BerthGuestLink *berth_guest_link_new(int fd, const BerthGuestLinkFuncs *funcs, gpointer user_data)
@@ -51,7 +76,10 @@ BerthGuestLink *berth_guest_link_new(int fd, const BerthGuestLinkFuncs *funcs, g
     if (link->reader == NULL)
         g_error("not enough memory for a guest's channel");
     g_queue_init(&link->out);
-    link->in_source = g_unix_fd_add(fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_readable, link);
+    link->poll = berth_rpc_poll_ref(g_main_context_default());
+    link->is_open = TRUE;
+    berth_rpc_watch_start(&link->watch, link->poll, fd);
+    wait_in(link);
     return link;
 }
 
@@ -64,6 +92,7 @@ void berth_guest_link_free(BerthGuestLink *link)
     if (link->busy)
         return; /* whoever is busy with it frees it */
     close(link->fd);
+    berth_rpc_poll_unref(link->poll);
     berth_channel_reader_free(link->reader);
     g_queue_clear_full(&link->out, (GDestroyNotify)g_bytes_unref);
     g_free(link);
@@ -117,14 +146,20 @@ static void take_messages(BerthGuestLink *link)
         tell_noise(link);
 }
 
-static gboolean on_readable(gint fd, GIOCondition condition, gpointer data)
+/* Nothing is read while it is paused: the guest is to wait. */
+static void on_readable(gpointer data)
 {
     BerthGuestLink *link = data;
+    link->waits_in = FALSE;
+    if (link->paused)
+        return;
     size_t room;
     uint8_t *space = berth_channel_reader_space(link->reader, &room);
-    ssize_t got = recv(fd, space, room, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return G_SOURCE_CONTINUE;
+    ssize_t got = recv(link->fd, space, room, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        wait_in(link);
+        return;
+    }
     link->busy = TRUE;
     if (got > 0) {
         berth_channel_reader_added(link->reader, (size_t)got);
@@ -133,7 +168,8 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer data)
         stop(link);
         link->funcs->closed(link->user_data);
     }
-    return end_turn(link) && link->in_source != 0 ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+    if (end_turn(link) && !link->paused)
+        wait_in(link);
 }
 
 static void on_rest(gpointer data)
@@ -142,8 +178,8 @@ static void on_rest(gpointer data)
     link->rest_source = 0;
     link->busy = TRUE;
     take_messages(link);
-    if (end_turn(link) && !link->paused && link->in_source == 0)
-        link->in_source = g_unix_fd_add(link->fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_readable, link);
+    if (end_turn(link) && !link->paused)
+        wait_in(link);
 }
 
 void berth_guest_link_set_paused(BerthGuestLink *link, gboolean paused)
@@ -154,17 +190,33 @@ void berth_guest_link_set_paused(BerthGuestLink *link, gboolean paused)
     g_clear_handle_id(&link->rest_source, g_source_remove);
     if (!paused)
         link->rest_source = g_idle_add_once(on_rest, link);
-    else if (link->in_source != 0) {
-        guint source = link->in_source;
-        link->in_source = 0;
-        g_source_remove(source);
-    }
 }
 
 /* --- writing -------------------------------------------------------------------------------- */
 
-/* Writes what the socket takes. A connection that broke is noticed by reading. */
-static void write_some(BerthGuestLink *link)
+typedef enum {
+    WRITTEN_ALL,
+    WRITE_BLOCKED, /* the socket takes no more now */
+    WRITE_FAILED,  /* which may pass: the host lacks memory */
+    WRITE_BROKEN,  /* the other end is gone, which is noticed by reading */
+} WriteResult;
+
+static WriteResult result_of(int err)
+{
+    switch (err) {
+    case EAGAIN:
+    case EINTR:
+        return WRITE_BLOCKED;
+    case EPIPE:
+    case ECONNRESET:
+        return WRITE_BROKEN;
+    default:
+        return WRITE_FAILED;
+    }
+}
+
+/* Writes what the socket takes. */
+static WriteResult write_some(BerthGuestLink *link)
 {
     GBytes *first;
     while ((first = g_queue_peek_head(&link->out)) != NULL) {
@@ -173,7 +225,7 @@ static void write_some(BerthGuestLink *link)
         ssize_t sent = send(link->fd, bytes + link->out_written, length - link->out_written,
                             MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0)
-            break;
+            return result_of(errno);
         link->queued -= (gsize)sent;
         link->out_written += (gsize)sent;
         if (link->out_written < length)
@@ -181,30 +233,41 @@ static void write_some(BerthGuestLink *link)
         g_bytes_unref(g_queue_pop_head(&link->out));
         link->out_written = 0;
     }
+    return WRITTEN_ALL;
 }
 
-static void want_to_write(BerthGuestLink *link)
+static void wait_to_write(BerthGuestLink *link, WriteResult result)
 {
-    write_some(link);
-    if (link->queued > 0 && link->out_source == 0 && !link->dead)
-        link->out_source = g_unix_fd_add(link->fd, G_IO_OUT, on_writable, link);
+    if (result == WRITE_BLOCKED)
+        wait_out(link);
+    else if (result == WRITE_FAILED && link->is_open && link->retry_source == 0)
+        link->retry_source = g_timeout_add_once(RETRY_MSEC, on_retry, link);
 }
 
-static gboolean on_writable(gint fd, GIOCondition condition, gpointer data)
+/* What waited is written, as far as may be. */
+static void write_on(BerthGuestLink *link)
 {
-    BerthGuestLink *link = data;
-    if ((condition & (G_IO_HUP | G_IO_ERR)) != 0) {
-        link->out_source = 0;
-        return G_SOURCE_REMOVE;
-    }
-    write_some(link);
-    if (link->queued > 0)
-        return G_SOURCE_CONTINUE;
-    link->out_source = 0;
+    WriteResult result = write_some(link);
+    wait_to_write(link, result);
+    if (result != WRITTEN_ALL)
+        return;
     link->busy = TRUE;
     link->funcs->drained(link->user_data);
     end_turn(link);
-    return G_SOURCE_REMOVE;
+}
+
+static void on_writable(gpointer data)
+{
+    BerthGuestLink *link = data;
+    link->waits_out = FALSE;
+    write_on(link);
+}
+
+static void on_retry(gpointer data)
+{
+    BerthGuestLink *link = data;
+    link->retry_source = 0;
+    write_on(link);
 }
 
 static void queue(BerthGuestLink *link, GBytes *bytes)
@@ -221,13 +284,13 @@ void berth_guest_link_send(BerthGuestLink *link, const Berth__ToGuest *message)
     berth__to_guest__pack(message, frame + BERTH_CHANNEL_HEADER_BYTES);
     berth_channel_header(frame, frame + BERTH_CHANNEL_HEADER_BYTES, length);
     queue(link, g_bytes_new_take(frame, BERTH_CHANNEL_HEADER_BYTES + length));
-    want_to_write(link);
+    wait_to_write(link, write_some(link));
 }
 
 void berth_guest_link_send_padding(BerthGuestLink *link, gsize bytes)
 {
     queue(link, g_bytes_new_take(g_malloc0(bytes), bytes));
-    want_to_write(link);
+    wait_to_write(link, write_some(link));
 }
 
 gsize berth_guest_link_queued(const BerthGuestLink *link)

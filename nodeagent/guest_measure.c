@@ -2,7 +2,12 @@
 /* Owns how a guest is measured from its host, and how often it is, by the host and by itself. What is cheap is
  * looked at often: what the kernel counts of its QEMU. What wakes the guest or its QEMU is asked for
  * as its need is: a guest that has nothing to do is left alone, until it uses CPU or its memory grows on the
- * host; then it is asked at once. */
+ * host; then it is asked at once.
+ *
+ * One that is near a limit, and of which nothing changes, is looked at as often as others that work as much. What it does next is not
+ * missed for that: its kernel wakes it when tasks stall (images/init/stall.h); its host sees it work or grow; it measures itself
+ * every 2 s while it works, and else every STEADY_MSEC at least. What it says then, if it has less, makes it fast at once, and the
+ * scheduler is told. */
 #include <config.h>
 
 #include "nodeagent/console.h"
@@ -12,12 +17,16 @@
  * asking it again. */
 #define GROWTH_PART    16u
 #define GROWTH_MIN_MIB 16u
+/* Between its own measurements, of one with little memory left that does not change. What its host does not see is who fills
+ * memory that the host holds already, with less of a CPU than one has that is calm: some tens of MiB a second. */
+#define STEADY_MSEC 10000u
 
 /* --- its own words --------------------------------------------------------------------------- */
 
 static guint usage_msec(const BerthGuest *guest)
 {
-    return guest->context->usage_intervals.msec[guest->memory_pace.kind];
+    guint msec = guest->context->usage_intervals.msec[guest->memory_pace.kind];
+    return guest->is_memory_near ? MIN(msec, STEADY_MSEC) : msec;
 }
 
 /* Whoever stands still reads nothing, and hears it when it goes on. */
@@ -31,12 +40,18 @@ static void set_paces(BerthGuest *guest, gint64 now_usec)
 {
     const BerthPaceLimits *limits = &guest->context->config->pace;
     BerthPaceKind before = guest->memory_pace.kind;
-    berth_pace_set(&guest->pace, berth_pace_of_guest(&guest->usage, limits), now_usec);
+    guint before_msec = usage_msec(guest);
+    BerthPaceKind of_guest = berth_pace_of_guest(&guest->usage, limits);
     BerthPaceKind of_memory = berth_pace_of_memory(&guest->usage, limits);
+    guest->is_near = of_guest == BERTH_PACE_NEAR;
+    guest->is_memory_near = of_memory == BERTH_PACE_NEAR;
+    if (!berth_pace_has_changed(&guest->mark, &guest->usage, limits))
+        of_guest = of_memory = berth_pace_of_work(&guest->usage);
     if (guest->is_resizing) /* what it gives back depends on what it says */
         of_memory = MAX(of_memory, BERTH_PACE_NORMAL);
+    berth_pace_set(&guest->pace, of_guest, now_usec);
     berth_pace_set(&guest->memory_pace, of_memory, now_usec);
-    if (guest->memory_pace.kind != before)
+    if (guest->memory_pace.kind != before || usage_msec(guest) != before_msec)
         ask(guest);
 }
 
@@ -159,6 +174,11 @@ void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
 const BerthPace *berth_guest_pace(const BerthGuest *guest)
 {
     return &guest->pace;
+}
+
+gboolean berth_guest_is_near(const BerthGuest *guest)
+{
+    return guest->is_near || guest->pace.kind == BERTH_PACE_NEAR;
 }
 
 const Berth__Usage *berth_guest_usage(const BerthGuest *guest)

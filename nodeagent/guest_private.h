@@ -156,7 +156,10 @@ struct BerthGuest {
     BerthRates rates;
     BerthPace pace;        /* of looking at it from its host */
     BerthPace memory_pace; /* of its own measurements */
-    guint64 asked_mib;     /* of its memory, that its host held when it measured itself last */
+    BerthPaceMark mark;
+    gboolean is_near;        /* a limit, whether or not that is news */
+    gboolean is_memory_near; /* ... of its memory */
+    guint64 asked_mib;       /* of its memory, that its host held when it measured itself last */
 
     /* What there is to report. */
     guint64 serial;

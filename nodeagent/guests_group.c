@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns where the memory of all guests together is counted and limited, in version 1 and 2 of the kernel's control
- * groups. (cgroups(7); Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.) */
+/* Owns where the memory of all guests together is counted and limited, and kept from the host's swap, in version 1 and 2 of the
+ * kernel's control groups. (cgroups(7); Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.)
+ *
+ * A guest that is swapped out looks small: others would be packed beside it, and nobody would see that there is no room for what it
+ * has. So none is: in version 2 the group may have nothing in swap. Version 1 has no such limit (memory.memsw bounds the sum
+ * of both, within which the host swaps as it likes); there the group's processes are none that the kernel would choose to swap,
+ * unless it has nothing else left at all. What is in swap all the same, as from before, counts as used. */
 #include <config.h>
 
 #include "nodeagent/guests_group.h"
@@ -16,6 +21,7 @@
 #include "common/write.h"
 
 #define BYTES_PER_MIB (G_GUINT64_CONSTANT(1) << 20)
+#define LEVELS_BELOW  2u
 
 /* What the files of a version are called. */
 typedef struct {
@@ -23,11 +29,27 @@ typedef struct {
     const char *used;
     const char *cache;  /* in memory.stat: of files, with SHARED ... */
     const char *shared; /* ... which is a guest's memory, or a tmpfs: it cannot be dropped */
+    const char *swap;   /* with 0 in it nothing is swapped out ... */
+    gboolean is_own;    /* ... of the group itself; one below it has its own from its beginning */
+    const char *events; /* NULL: of what was below it nothing is counted */
 } Names;
 
-static const Names v1_names = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache",
-                               "total_shmem"};
-static const Names v2_names = {"memory.max", "memory.current", "file", "shmem"};
+static const Names v1_names = {
+    .limit = "memory.limit_in_bytes",
+    .used = "memory.usage_in_bytes",
+    .cache = "total_cache",
+    .shared = "total_shmem",
+    .swap = "memory.swappiness",
+    .is_own = TRUE,
+};
+static const Names v2_names = {
+    .limit = "memory.max",
+    .used = "memory.current",
+    .cache = "file",
+    .shared = "shmem",
+    .swap = "memory.swap.max",
+    .events = "memory.events",
+};
 
 struct BerthGuestsGroup {
     const Names *names;
@@ -211,16 +233,67 @@ gboolean berth_guests_group_has_limit(const BerthGuestsGroup *group, guint64 lim
     return TRUE;
 }
 
-gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error)
+static gboolean write_file(const char *dir, const char *name, const char *text, GError **error)
 {
-    g_autofree char *path = g_build_filename(group->path, group->names->limit, NULL);
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, limit_mib * BYTES_PER_MIB);
+    g_autofree char *path = g_build_filename(dir, name, NULL);
     int fd = g_open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     gboolean ok = fd >= 0 && berth_write_all(fd, text, strlen(text));
     if (!ok)
         berth_set_error_errno(error, errno, "cannot write %s into %s", text, path);
     if (fd >= 0)
         close(fd);
+    return ok;
+}
+
+gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, limit_mib * BYTES_PER_MIB);
+    return write_file(group->path, group->names->limit, text, error);
+}
+
+/* Of each guest that was there before its group above was written, whose QEMU is in the group of its scope, or one below that (libvirt
+ * with systemd). One that ends meanwhile needs it no more. */
+static gboolean write_below(const char *above, const char *file, guint levels, GError **error)
+{
+    g_autoptr(GDir) dir = g_dir_open(above, 0, NULL);
+    const char *name;
+    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
+        g_autofree char *path = g_build_filename(above, name, NULL);
+        g_autoptr(GError) why = NULL;
+        if (!g_file_test(path, G_FILE_TEST_IS_DIR))
+            continue;
+        if (!write_file(path, file, "0", &why) &&
+            !g_error_matches(why, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+            g_propagate_error(error, g_steal_pointer(&why));
+            return FALSE;
+        }
+        if (levels > 1 && !write_below(path, file, levels - 1, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* ERROR stays NOT_FOUND where the group is gone, and is UNSUPPORTED where only the file is missing. */
+static void tell_missing(const BerthGuestsGroup *group, GError **error)
+{
+    if (error == NULL || !g_error_matches(*error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
+        !g_file_test(group->path, G_FILE_TEST_IS_DIR))
+        return;
+    g_clear_error(error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED, "its kernel has no %s in %s",
+                group->names->swap, group->path);
+}
+
+gboolean berth_guests_group_keep_from_swap(const BerthGuestsGroup *group, GError **error)
+{
+    guint64 now;
+    gboolean ok = read_number(group, group->names->swap, &now, error);
+    if (ok && now != 0)
+        ok = write_file(group->path, group->names->swap, "0", error) &&
+             (!group->names->is_own ||
+              write_below(group->path, group->names->swap, LEVELS_BELOW, error));
+    if (!ok)
+        tell_missing(group, error);
     return ok;
 }
 
@@ -237,6 +310,31 @@ static guint64 read_line(const char *stat, const char *name)
     return 0;
 }
 
+gboolean berth_guests_group_kills(const BerthGuestsGroup *group, BerthGuestsKills *out_kills,
+                                  GError **error)
+{
+    if (group->names->events == NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+                    "version 1 of cgroups does not say whom the kernel has ended in %s",
+                    group->path);
+        return FALSE;
+    }
+    g_autofree char *events = read_file(group->path, group->names->events, error);
+    if (events == NULL)
+        return FALSE;
+    *out_kills = (BerthGuestsKills){read_line(events, "oom"), read_line(events, "oom_kill")};
+    return TRUE;
+}
+
+/* 0 where the kernel does not count it. */
+static guint64 swapped(const BerthGuestsGroup *group, const char *stat)
+{
+    guint64 bytes = 0;
+    if (group->names == &v1_names)
+        return read_line(stat, "total_swap");
+    return read_number(group, "memory.swap.current", &bytes, NULL) ? bytes : 0;
+}
+
 gboolean berth_guests_group_used(const BerthGuestsGroup *group, guint64 *out_mib, GError **error)
 {
     guint64 used;
@@ -245,6 +343,6 @@ gboolean berth_guests_group_used(const BerthGuestsGroup *group, guint64 *out_mib
         return FALSE;
     guint64 cache = read_line(stat, group->names->cache);
     cache -= MIN(cache, read_line(stat, group->names->shared));
-    *out_mib = (used - MIN(used, cache)) / BYTES_PER_MIB;
+    *out_mib = (used - MIN(used, cache) + swapped(group, stat)) / BYTES_PER_MIB;
     return TRUE;
 }

@@ -24,5 +24,18 @@ gboolean berth_guests_group_has_limit(const BerthGuestsGroup *group, guint64 lim
 /* All that is in it never has more. Errors as above. Blocks where it has more already: the kernel takes that back first, for
  * seconds, and may end a process for it. */
 gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error);
-/* What is in it uses, without what its kernel would drop for others (page cache of files). Errors as above. */
+typedef struct {
+    guint64 at_limit; /* that it came to its limit, and could not go below */
+    guint64
+        killed; /* processes that the kernel has ended, for that or as the host had no memory left */
+} BerthGuestsKills;
+/* How often that was so up to now, of it and all that was below it. Errors as above; UNSUPPORTED: version 1, which counts for the group of
+ * one guest alone, and that is gone with it. */
+gboolean berth_guests_group_kills(const BerthGuestsGroup *group, BerthGuestsKills *out_kills,
+                                  GError **error);
+/* What is in it now, and what comes, is not swapped out from now on (nodeagent/guests_group.c says how far); does nothing if that is so
+ * already. NOT_FOUND: the group is gone; UNSUPPORTED: the kernel does not do that; errno codes. */
+gboolean berth_guests_group_keep_from_swap(const BerthGuestsGroup *group, GError **error);
+/* What is in it uses, with what of it is in swap, without what its kernel would drop for others (page cache of files). Errors of
+ * the limit's. */
 gboolean berth_guests_group_used(const BerthGuestsGroup *group, guint64 *out_mib, GError **error);

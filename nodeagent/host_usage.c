@@ -4,7 +4,6 @@
 
 #include "nodeagent/host_usage.h"
 
-#include <glib.h>
 #include <string.h>
 
 #include "common/pressure.h"
@@ -35,6 +34,12 @@ static void measure_memory(const char *proc, Berth__NodeUsage *usage)
     usage->memory_total_mib = mib_after(text, "MemTotal:");
     usage->memory_free_mib = mib_after(text, "\nMemAvailable:");
     usage->swap_used_mib = swap_mib - MIN(mib_after(text, "\nSwapFree:"), swap_mib);
+}
+
+guint64 berth_host_usage_swap_mib(const char *proc)
+{
+    g_autofree char *text = text_of(proc, "meminfo");
+    return text != NULL ? mib_after(text, "\nSwapTotal:") : 0;
 }
 
 static void measure_load(const char *proc, Berth__NodeUsage *usage)

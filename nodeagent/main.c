@@ -11,9 +11,11 @@
 #include "common/config_warnings.h"
 #include "common/daemon_options.h"
 #include "common/daemon_signals.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/notify.h"
 #include "nodeagent/agent.h"
+#include "nodeagent/host_cpus.h"
 
 static const BerthDaemonProgram program = {
     .name = "berth-node",
@@ -27,12 +29,27 @@ typedef struct {
     int status;
 } Process;
 
+/* FALSE with ERROR: none is left for the host, or none for guests. */
+static gboolean take_cpus(BerthNodeConfig *config, GError **error)
+{
+    g_autofree char *offline = NULL;
+    if (!berth_node_config_take_cpus(config, &offline, error))
+        return FALSE;
+    if (offline != NULL)
+        g_warning("[guests] host_cpus: not online: %s", offline);
+    return TRUE;
+}
+
+/* What there is of its CPUs is looked at again, and told; guests get by what there was at the start. */
 static gboolean read_log_level(const char *path, BerthLogLevel *out_level, GError **error)
 {
     g_autoptr(BerthNodeConfig) config = berth_node_config_load(path, error);
     if (config == NULL)
         return FALSE;
     *out_level = config->log_level;
+    g_autoptr(GError) cpus_error = NULL;
+    if (!take_cpus(config, &cpus_error))
+        g_warning("the next start will fail: %s", cpus_error->message);
     return TRUE;
 }
 
@@ -50,9 +67,29 @@ static void on_failed(const GError *error, gpointer user_data)
     g_main_loop_quit(process->loop);
 }
 
-static int run(const BerthNodeConfig *config, const char *config_path)
+/* Where CPUs are kept for the host, the agent runs there. */
+static gboolean settle(BerthNodeConfig *config, GError **error)
+{
+    g_autofree char *barred = NULL;
+    if (!take_cpus(config, error) ||
+        (config->host_cpus != NULL && !berth_host_cpus_bind(config->host_cpus, &barred, error)))
+        return FALSE;
+    if (barred != NULL)
+        g_warning(
+            "[guests] host_cpus: the cpuset of the agent lacks CPUs %s, on which it is to run; see "
+            "AllowedCPUs= of its unit, or the container that it is in",
+            barred);
+    return TRUE;
+}
+
+/* What keeps it from starting here may pass, and is no EX_CONFIG, with which systemd would not try again. */
+static int run(BerthNodeConfig *config, const char *config_path)
 {
     g_autoptr(GError) error = NULL;
+    if (!settle(config, &error)) {
+        g_critical("cannot start: %s", error->message);
+        return EXIT_FAILURE;
+    }
     g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
     Process process = {loop, EXIT_SUCCESS};
     BerthAgentFuncs funcs = {on_ready, on_failed, &process};
@@ -89,6 +126,7 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "C.UTF-8");
     signal(SIGPIPE, SIG_IGN);
     keep_pieces();
+    berth_descriptors_raise_limit();
     g_autoptr(BerthDaemonOptions) options =
         berth_daemon_options_parse(&program, &argc, &argv, &error);
     if (options == NULL) {

@@ -11,6 +11,7 @@
 
 #include "common/config_warnings.h"
 #include "common/error.h"
+#include "nodeagent/host_cpus.h"
 #include "storage/storage_config.h"
 
 #define MEMBER(name) BERTH_CONFIG_MEMBER(BerthNodeConfig, name)
@@ -79,7 +80,12 @@ static const BerthConfigOption options[] = {
             "(default: libvirt's own)"},
 
     {MEMBER(vcpus), .group = "guests", .key = "vcpus", .type = BERTH_CONFIG_UINT, .min = 0,
-     .max = 65536, .default_value = "0", .doc = "vCPUs offered; 0: as many as the host has CPUs"},
+     .max = 65536, .default_value = "0",
+     .doc = "vCPUs offered; 0: as many as the host has CPUs but for host_cpus"},
+    {MEMBER(host_cpus), .group = "guests", .key = "host_cpus", .type = BERTH_CONFIG_STRING,
+     .doc =
+         "CPUs kept for the host, as 0-1: no vCPU runs on them, and all else of guests' QEMUs, and "
+         "the agent, on them alone (default: none)"},
     {MEMBER(memory_mib), .group = "guests", .key = "memory", .type = BERTH_CONFIG_SIZE_MIB,
      .min = 0, .max = 1u << 30, .default_value = "0",
      .doc = "memory offered; 0: the host's less memory_reserve"},
@@ -132,9 +138,10 @@ static const BerthConfigOption options[] = {
      .doc = "percent of the time that a guest had no CPU though it could have run: the same"},
     {MEMBER(pace.near_node_memory_percent), .group = "measure", .key = "near_node_memory",
      .type = BERTH_CONFIG_UINT, .min = 0, .max = 100, .default_value = "10",
-     .doc = "percent: a host of whose memory less is available is short of it"},
+     .doc = "percent: a host that has less left of the memory it offers, or available, is short of "
+            "it"},
     {MEMBER(traffic_interval_sec), .group = "measure", .key = "traffic_interval",
-     .type = BERTH_CONFIG_DURATION_SEC, .min = 5, .max = 3600, .default_value = "30s",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 5, .max = 3600, .default_value = "1m",
      .doc = "between questions to each guest's QEMU for its disk and network traffic"},
     {MEMBER(guest_stall_msec), .group = "measure", .key = "guest_stall", .type = BERTH_CONFIG_UINT,
      .min = 0, .max = 1000, .default_value = "100",
@@ -185,6 +192,15 @@ static gboolean check_reached(const BerthNodeConfig *config, const char *path, G
     return FALSE;
 }
 
+/* Which of them this host has is not asked: the file may be another's, and CPUs come and go. */
+static gboolean check_host_cpus(const BerthNodeConfig *config, const char *path, GError **error)
+{
+    if (config->host_cpus == NULL || berth_host_cpus_check(config->host_cpus, error))
+        return TRUE;
+    g_prefix_error(error, "%s: [guests] host_cpus: ", path);
+    return FALSE;
+}
+
 BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
 {
     g_autoptr(BerthNodeConfig) config = g_new0(BerthNodeConfig, 1);
@@ -192,7 +208,8 @@ BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
         own_table(config), berth_storage_config_table(&config->storage), {NULL}};
     if (!berth_config_load(path, "berth-node.conf(5)", tables, error) ||
         !berth_storage_config_check(&config->storage, path, error) ||
-        !check_secret(config, path, error) || !check_run_dir(config, path, error))
+        !check_secret(config, path, error) || !check_run_dir(config, path, error) ||
+        !check_host_cpus(config, path, error))
         return NULL;
     if (config->name == NULL)
         config->name = g_strdup(g_get_host_name());
@@ -205,6 +222,29 @@ BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
     if (config->console_dir == NULL)
         config->console_dir = g_build_filename(config->run_dir, "console", NULL);
     return g_steal_pointer(&config);
+}
+
+/* Of a CONFIG that keeps some. */
+static gboolean split_cpus(const BerthNodeConfig *config, BerthHostCpus *out_cpus, GError **error)
+{
+    g_autofree char *online = berth_host_cpus_online(error);
+    if (online != NULL && berth_host_cpus_split(config->host_cpus, online, out_cpus, error))
+        return TRUE;
+    g_prefix_error(error, "[guests] host_cpus: ");
+    return FALSE;
+}
+
+gboolean berth_node_config_take_cpus(BerthNodeConfig *config, char **out_offline, GError **error)
+{
+    g_auto(BerthHostCpus) cpus = {0};
+    if (config->host_cpus != NULL && !split_cpus(config, &cpus, error))
+        return FALSE;
+    g_free(config->host_cpus);
+    g_free(config->guest_cpus);
+    config->host_cpus = g_steal_pointer(&cpus.host);
+    config->guest_cpus = g_steal_pointer(&cpus.guests);
+    *out_offline = g_steal_pointer(&cpus.offline);
+    return TRUE;
 }
 
 /* QEMU boots an ELF file, or one that has the header of a bzImage. */
@@ -224,12 +264,40 @@ static void warn_kernel(const BerthNodeConfig *config, GPtrArray *warnings)
                                                   config->kernel));
 }
 
+/* Jobs that have reserved a CPU each would share some. */
+static void warn_vcpus(const BerthNodeConfig *config, const char *guest_cpus, GPtrArray *warnings)
+{
+    guint32 cpus = berth_host_cpus_count(guest_cpus);
+    if (config->vcpus > cpus)
+        g_ptr_array_add(warnings,
+                        g_strdup_printf("[guests] vcpus: %u are offered, and host_cpus leaves %u "
+                                        "CPUs for them",
+                                        config->vcpus, cpus));
+}
+
+static void warn_cpus(const BerthNodeConfig *config, GPtrArray *warnings)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthHostCpus) cpus = {0};
+    if (config->host_cpus == NULL)
+        return;
+    if (!split_cpus(config, &cpus, &error)) {
+        g_ptr_array_add(warnings, g_strdup(error->message));
+        return;
+    }
+    if (cpus.offline != NULL)
+        g_ptr_array_add(warnings, g_strdup_printf("[guests] host_cpus: not online on this host: %s",
+                                                  cpus.offline));
+    warn_vcpus(config, cpus.guests, warnings);
+}
+
 GPtrArray *berth_node_config_warnings(const BerthNodeConfig *config)
 {
     GPtrArray *warnings = berth_config_warnings_new();
     berth_config_warn_tls(warnings, "scheduler", config->certificate, config->key, config->ca,
                           config->name);
     warn_kernel(config, warnings);
+    warn_cpus(config, warnings);
     berth_config_warn_file(warnings, "[guests] initramfs", config->initramfs);
     berth_storage_config_warn(&config->storage, warnings);
     return warnings;
@@ -242,5 +310,6 @@ void berth_node_config_free(BerthNodeConfig *config)
     const BerthConfigTable tables[] = {
         own_table(config), berth_storage_config_table(&config->storage), {NULL}};
     berth_config_clear(tables);
+    g_free(config->guest_cpus);
     g_free(config);
 }

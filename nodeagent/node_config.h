@@ -25,6 +25,9 @@ typedef struct {
 
     char *libvirt_uri;
     char *partition; /* NULL: libvirt's own */
+    char *
+        host_cpus; /* list, as "0-1,8", of those that no guest's vCPU runs on, and all else does; NULL: none */
+    char *guest_cpus; /* the others, from berth_node_config_take_cpus() on; NULL with host_cpus */
     /* How guests come here from other nodes, and leave for them. */
     char *reached_at; /* URI of this host's libvirt */
     char *stream_at;  /* ... of its QEMUs */
@@ -60,6 +63,11 @@ typedef struct {
 BerthNodeConfig *berth_node_config_load(const char *path, GError **error);
 void berth_node_config_free(BerthNodeConfig *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthNodeConfig, berth_node_config_free)
+
+/* When the agent starts: of host_cpus those stay that are online now, and guest_cpus are the others that are. *OUT_OFFLINE:
+ * what was taken off host_cpus (transfer full); NULL: nothing. FAILED_PRECONDITION: none would be left for the host, or for
+ * guests; UNAVAILABLE: the kernel does not say which are online. Both may pass: CONFIG is as it was. */
+gboolean berth_node_config_take_cpus(BerthNodeConfig *config, char **out_offline, GError **error);
 
 /* (transfer full) what CONFIG names and this host lacks; see common/config_warnings.h. */
 GPtrArray *berth_node_config_warnings(const BerthNodeConfig *config);

@@ -9,7 +9,9 @@
 
 #include "nodeagent/node_exec.h"
 
+#include "common/descriptors.h"
 #include "common/error.h"
+#include "nodeagent/host_cpus.h"
 #include "nodeagent/node_unit.h"
 
 #include <errno.h>
@@ -280,6 +282,8 @@ static void set_up_child(gpointer data)
         (void)!write(fd, "0", 1);
         close(fd);
     }
+    berth_host_cpus_restore(NULL); /* what the agent is bound to is not meant for it */
+    berth_descriptors_restore_limit(NULL);
     (void)setsid();
     (void)signal(SIGPIPE, SIG_DFL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

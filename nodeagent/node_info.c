@@ -5,9 +5,19 @@
 #include "nodeagent/agent_private.h"
 
 #include "common/message.h"
+#include "nodeagent/host_cpus.h"
 #include "nodeagent/host_id.h"
 
-static Berth__NumaCell **cells_new(const BerthHost *host)
+/* No vCPU runs on those that are kept for the host. */
+static guint32 cpus_for_guests(const BerthNodeConfig *config, const BerthHostCell *cell)
+{
+    if (config->guest_cpus == NULL || cell->cpu_ids->len == 0)
+        return cell->cpus;
+    return berth_host_cpus_count_of(
+        config->guest_cpus, (const guint32 *)(const void *)cell->cpu_ids->data, cell->cpu_ids->len);
+}
+
+static Berth__NumaCell **cells_new(const BerthNodeConfig *config, const BerthHost *host)
 {
     Berth__NumaCell **cells = g_new0(Berth__NumaCell *, host->cells->len + 1);
     for (guint i = 0; i < host->cells->len; i++) {
@@ -15,7 +25,7 @@ static Berth__NumaCell **cells_new(const BerthHost *host)
         cells[i] = g_new(Berth__NumaCell, 1);
         berth__numa_cell__init(cells[i]);
         cells[i]->id = cell->id;
-        cells[i]->cpus = cell->cpus;
+        cells[i]->cpus = cpus_for_guests(config, cell);
         cells[i]->memory_mib = cell->memory_mib;
         cells[i]->distances = (guint32 *)(void *)cell->distances->data;
         cells[i]->n_distances = cell->distances->len;
@@ -28,6 +38,13 @@ guint64 berth_node_offered_mib(const BerthNodeConfig *config, const BerthHost *h
     if (config->memory_mib != 0)
         return config->memory_mib;
     return host->memory_mib > config->reserve_mib ? host->memory_mib - config->reserve_mib : 0;
+}
+
+static guint32 offered_vcpus(const BerthNodeConfig *config, const BerthHost *host)
+{
+    if (config->vcpus != 0)
+        return config->vcpus;
+    return config->guest_cpus != NULL ? berth_host_cpus_count(config->guest_cpus) : host->cpus;
 }
 
 /* Of this process. */
@@ -56,9 +73,9 @@ Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthH
     info.instance = (char *)instance();
     info.cpus = host->cpus;
     info.memory_mib = host->memory_mib;
-    info.vcpus = config->vcpus != 0 ? config->vcpus : host->cpus;
+    info.vcpus = offered_vcpus(config, host);
     info.guest_memory_mib = berth_node_offered_mib(config, host);
-    info.cells = cells_new(host);
+    info.cells = cells_new(config, host);
     info.n_cells = host->cells->len;
     info.hypervisor = hypervisor;
     info.acceleration = (char *)(acceleration->use_kvm ? "kvm" : "tcg");

@@ -298,6 +298,8 @@ static void boot(BerthProbe *probe)
         .cmdline = probe->cmdline,
         .console_path = probe->console_path,
         .partition = probe->config->partition,
+        .host_cpus = probe->config->host_cpus,
+        .guest_cpus = probe->config->guest_cpus,
     };
     probe->start_usec = g_get_monotonic_time();
     set_deadline(probe, CREATE_DEADLINES);

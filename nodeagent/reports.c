@@ -8,7 +8,8 @@
  *
  * A guest of which nothing changes is told of after pauses that double, as time must pass for the scheduler's
  * predictions to sink (scheduler/sim/reports.c does the same); one that is near a limit every
- * interval, since what is to be done about it may become possible without any news of it. */
+ * interval, however rarely it is looked at as it does not change either, since what is to be done about it may become possible
+ * without any news of it, and as how fast it fills its memory is reckoned from one report to the next. */
 #include <config.h>
 
 #include "nodeagent/reports.h"
@@ -151,13 +152,12 @@ typedef enum {
 static Content content_of(const Told *told, const BerthReportSource *source, gint64 now_usec,
                           gint64 interval_usec)
 {
-    gboolean is_near = source->pace == BERTH_PACE_NEAR;
-    gint64 pause_usec = is_near ? interval_usec : MAX(told->pause_usec, interval_usec);
+    gint64 pause_usec = source->is_near ? interval_usec : MAX(told->pause_usec, interval_usec);
     if (!told->is_known || now_usec - told->whole_usec >= WHOLE_USEC)
         return ALL;
     /* Measurements are as far apart as that, more or less. */
     if (now_usec - told->told_usec >= pause_usec - interval_usec / 10 ||
-        berth_report_is_news(&told->usage, source->usage, is_near))
+        berth_report_is_news(&told->usage, source->usage, source->is_near))
         return CHANGES;
     gboolean has_more = source->migration != NULL;
     for (guint i = 0; i < BERTH_N_STREAMS; i++)
@@ -227,7 +227,7 @@ void berth_report_source_of(const BerthGuest *guest, Berth__MigrationProgress *b
         .id = *berth_guest_id(guest),
         .usage = berth_guest_usage(guest),
         .migration = berth_guest_migration(guest, buffer) ? buffer : NULL,
-        .pace = berth_guest_pace(guest)->kind,
+        .is_near = berth_guest_is_near(guest),
     };
     for (guint i = 0; i < BERTH_N_STREAMS; i++)
         out_source->durable[i] = berth_guest_durable(guest, i);

@@ -21,7 +21,7 @@ typedef struct {
     const Berth__Usage *usage;
     guint64 durable[BERTH_N_STREAMS];
     const Berth__MigrationProgress *migration; /* NULL: its memory is not being copied */
-    BerthPaceKind pace;
+    gboolean is_near;                          /* a limit */
 } BerthReportSource;
 void berth_report_source_of(const BerthGuest *guest, Berth__MigrationProgress *buffer,
                             BerthReportSource *out_source);

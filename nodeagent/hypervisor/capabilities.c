@@ -11,6 +11,7 @@
 static void clear_cell(gpointer data)
 {
     BerthHostCell *cell = data;
+    g_clear_pointer(&cell->cpu_ids, g_array_unref);
     g_clear_pointer(&cell->distances, g_array_unref);
 }
 
@@ -35,16 +36,17 @@ static guint64 text_number(xmlNode *node, const char *path)
     return value;
 }
 
-static gboolean read_distances(xmlNode *node, GArray *distances, GError **error)
+/* Attribute NAME of all elements that PATH names below NODE. */
+static gboolean read_numbers(xmlNode *node, const char *path, const char *name, GArray *out_numbers,
+                             GError **error)
 {
-    g_autoptr(xmlXPathObject) siblings = berth_xml_find_all(node, "./distances/sibling");
-    for (int i = 0; siblings != NULL && i < siblings->nodesetval->nodeNr; i++) {
+    g_autoptr(xmlXPathObject) found = berth_xml_find_all(node, path);
+    for (int i = 0; found != NULL && i < found->nodesetval->nodeNr; i++) {
         guint64 value;
-        if (!berth_xml_number(siblings->nodesetval->nodeTab[i], "value", 0, G_MAXUINT32, &value,
-                              error))
+        if (!berth_xml_number(found->nodesetval->nodeTab[i], name, 0, G_MAXUINT32, &value, error))
             return FALSE;
-        guint32 distance = (guint32)value;
-        g_array_append_val(distances, distance);
+        guint32 number = (guint32)value;
+        g_array_append_val(out_numbers, number);
     }
     return TRUE;
 }
@@ -60,11 +62,13 @@ static gboolean read_cell(xmlNode *node, BerthHost *host, GError **error)
     BerthHostCell cell = {.id = (guint32)id,
                           .cpus = (guint32)cpus,
                           .memory_mib = text_number(node, "./memory[@unit='KiB']") / 1024,
+                          .cpu_ids = g_array_new(FALSE, FALSE, sizeof(guint32)),
                           .distances = g_array_new(FALSE, FALSE, sizeof(guint32))};
     g_array_append_val(host->cells, cell); /* owned by the host from here on */
     host->cpus += cell.cpus;
     host->memory_mib += cell.memory_mib;
-    return read_distances(node, cell.distances, error);
+    return read_numbers(node, "./cpus/cpu", "id", cell.cpu_ids, error) &&
+           read_numbers(node, "./distances/sibling", "value", cell.distances, error);
 }
 
 static gboolean read_cells(xmlNode *root, BerthHost *host, GError **error)

@@ -97,6 +97,16 @@ guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic)
     return MIN(each * vcpus, SHARES_MAX);
 }
 
+void berth_domain_set_cpus(xmlNode *vcpu, xmlNode *tune, const char *guest_cpus,
+                           const char *host_cpus)
+{
+    if (guest_cpus == NULL || host_cpus == NULL)
+        return;
+    xmlNewProp(vcpu, BAD_CAST "cpuset", BAD_CAST guest_cpus);
+    add(tune, "emulatorpin", "cpuset", host_cpus, NULL);
+    add(tune, "iothreadpin", "iothread", "1", "cpuset", host_cpus, NULL);
+}
+
 static guint32 vcpus_max(const BerthDomainConfig *config)
 {
     return MAX(config->vcpus, config->vcpus_max);
@@ -149,6 +159,7 @@ static void add_resources(xmlNode *domain, const BerthDomainConfig *config)
         add_text(tune, period, period_usec);
         add_text(tune, quota, period_usec);
     }
+    berth_domain_set_cpus(vcpu, tune, config->guest_cpus, config->host_cpus);
     if (config->partition != NULL)
         add_text(add(domain, "resource", NULL), "partition", config->partition);
 }

@@ -514,9 +514,8 @@ static gpointer query_domain_stats(gconstpointer input, GCancellable *cancellabl
                            : virDomainListGetStats(domains, TRAFFIC_STATS, &records,
                                                    VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
     BerthDomainStats *stats = n > 0 ? read_stats(records[0], TRUE) : NULL;
-    g_autoptr(BerthQemuCounters) counters = berth_qemu_counters_new(name);
     if (stats != NULL)
-        berth_qemu_counters_read(counters, &stats->qemu);
+        berth_qemu_counters_read_once(name, &stats->qemu);
     if (n < 0)
         berth_set_error_libvirt(error, "cannot measure domain %s", name);
     else if (n == 0)

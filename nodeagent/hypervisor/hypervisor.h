@@ -82,7 +82,9 @@ typedef struct {
     const char *channel_path; /* unix socket on which QEMU listens; NULL: none */
     const char *console_path; /* file, appended to */
     const char *partition;    /* cgroup of all guests, or NULL: libvirt's own ("/machine") */
-    guint stats_period_sec;   /* of the balloon; 0 = none */
+    const char *guest_cpus; /* of the host, on which its vCPUs run, as "2-63"; NULL: all, and ... */
+    const char *host_cpus;  /* ... on which all its other threads do; NULL with it */
+    guint stats_period_sec; /* of the balloon; 0 = none */
 } BerthDomainConfig;
 
 /* What is plugged into a guest beyond its first memory comes and goes in blocks of this size: the largest
@@ -101,6 +103,7 @@ typedef struct {
     guint32 id;
     guint32 cpus;
     guint64 memory_mib;
+    GArray *cpu_ids;   /* guint32, of its CPUs; may be empty: libvirt does not say */
     GArray *distances; /* guint32, to the cells in order of id; may be empty */
 } BerthHostCell;
 
@@ -209,6 +212,8 @@ typedef struct {
     char *kernel;
     char *initramfs;
     char *partition;           /* NULL: libvirt's own */
+    char *guest_cpus;          /* as in BerthDomainConfig */
+    char *host_cpus;           /* as there */
     char *secret_uuid;         /* of its libvirt's secret for storage; NULL: the disk needs none */
     char *domain;              /* its name there; NULL: as here */
     gboolean is_opportunistic; /* its CPU weight there is that of a guest in slack ... */
@@ -322,6 +327,9 @@ void berth_hypervisor_save_async(BerthHypervisor *hypervisor, const char *name, 
 /* The domain's XML, as it is to be restored (transfer full). */
 char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error);
 
+/* XML, of a domain that runs, as it is to be kept with its memory: without the CPUs of its host, which an agent of a release
+ * before would leave in it on another (transfer full). INVALID_ARGUMENT: not XML, or longer than BERTH_DOMAIN_XML_MAX. */
+char *berth_domain_xml_of_no_host(const char *xml, gsize length, GError **error);
 /* XML, of a domain that was saved, for this host and a guest with METADATA, whose disk is DISK (transfer full). Errors
  * of berth_domain_xml_for(). */
 char *berth_domain_xml_for_restore(const char *xml, const BerthMigrationTarget *host,

@@ -17,6 +17,8 @@ BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *ta
         .kernel = g_strdup(target->kernel),
         .initramfs = g_strdup(target->initramfs),
         .partition = g_strdup(target->partition),
+        .guest_cpus = g_strdup(target->guest_cpus),
+        .host_cpus = g_strdup(target->host_cpus),
         .secret_uuid = g_strdup(target->secret_uuid),
         .domain = g_strdup(target->domain),
         .is_opportunistic = target->is_opportunistic,
@@ -36,6 +38,8 @@ void berth_migration_target_free(BerthMigrationTarget *target)
     g_free(target->kernel);
     g_free(target->initramfs);
     g_free(target->partition);
+    g_free(target->guest_cpus);
+    g_free(target->host_cpus);
     g_free(target->secret_uuid);
     g_free(target->domain);
     g_free(target);
@@ -104,6 +108,43 @@ static void set_partition(xmlNode *root, const char *partition)
     xmlNewTextChild(node, NULL, BAD_CAST "partition", BAD_CAST partition);
 }
 
+/* Where its threads run is its host's own, whoever has said so, and nothing to another. */
+static void drop_cpus(xmlNode *root)
+{
+    static const char path[] = "/domain/cputune/vcpupin|/domain/cputune/emulatorpin|"
+                               "/domain/cputune/iothreadpin";
+    xmlNode *vcpu = berth_xml_find(root, "/domain/vcpu");
+    g_autoptr(xmlXPathObject) pins = berth_xml_find_all(root, path);
+    if (vcpu != NULL)
+        xmlUnsetProp(vcpu, BAD_CAST "cpuset");
+    for (int i = 0; pins != NULL && i < pins->nodesetval->nodeNr; i++) {
+        xmlUnlinkNode(pins->nodesetval->nodeTab[i]);
+        xmlFreeNode(pins->nodesetval->nodeTab[i]);
+        pins->nodesetval->nodeTab[i] = NULL; /* which is looked at when the set is freed */
+    }
+}
+
+static gboolean set_cpus(xmlNode *root, const BerthMigrationTarget *target, GError **error)
+{
+    xmlNode *vcpu = berth_xml_find(root, "/domain/vcpu");
+    xmlNode *tune = berth_xml_find(root, "/domain/cputune");
+    if ((target->guest_cpus == NULL) != (target->host_cpus == NULL)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "the host that it is to go to names CPUs for %s alone, not for both vCPUs and "
+                    "all else",
+                    target->guest_cpus != NULL ? "vCPUs" : "what is no vCPU");
+        return FALSE;
+    }
+    if ((vcpu == NULL || tune == NULL) && target->guest_cpus != NULL) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "the domain has no /domain/vcpu or no /domain/cputune");
+        return FALSE;
+    }
+    drop_cpus(root);
+    berth_domain_set_cpus(vcpu, tune, target->guest_cpus, target->host_cpus);
+    return TRUE;
+}
+
 static gboolean set_secret(xmlNode *root, const char *uuid, GError **error)
 {
     static const char path[] = "/domain/devices/disk/auth/secret";
@@ -150,7 +191,8 @@ static gboolean set_host(xmlNode *root, const BerthMigrationTarget *target, GErr
         !set_text(root, "/domain/os/initrd", target->initramfs, error) ||
         !set_attribute(root, channel, "path", target->channel_path, error) ||
         !set_attribute(root, console, "path", target->console_path, error) ||
-        !set_weight(root, target, error) || !set_secret(root, target->secret_uuid, error))
+        !set_weight(root, target, error) || !set_cpus(root, target, error) ||
+        !set_secret(root, target->secret_uuid, error))
         return FALSE;
     set_partition(root, target->partition);
     return TRUE;
@@ -210,5 +252,15 @@ char *berth_domain_xml_for_restore(const char *xml, const BerthMigrationTarget *
     if (!set_host(root, host, error) || !set_identity(root, metadata, error) ||
         !set_attribute(root, "/domain/devices/disk/source[@protocol='rbd']", "name", image, error))
         return NULL;
+    return dump(document);
+}
+
+char *berth_domain_xml_of_no_host(const char *xml, gsize length, GError **error)
+{
+    g_autoptr(xmlDoc) document =
+        berth_xml_parse(xml, length, BERTH_DOMAIN_XML_MAX, "domain's XML", error);
+    if (document == NULL)
+        return NULL;
+    drop_cpus(xmlDocGetRootElement(document));
     return dump(document);
 }

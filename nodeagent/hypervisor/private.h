@@ -69,6 +69,10 @@ gboolean berth_domain_note(virDomainPtr domain, const char *name,
 void berth_domain_metadata_set_weight(xmlNode *node, gboolean is_opportunistic);
 /* CPU weight, as libvirt's cpu_shares. */
 guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic);
+/* Writes into /domain/vcpu and /domain/cputune, which have nothing of it, where a domain's vCPUs run and where its other threads
+ * do: BerthDomainConfig. */
+void berth_domain_set_cpus(xmlNode *vcpu, xmlNode *tune, const char *guest_cpus,
+                           const char *host_cpus);
 /* Of one host CPU, in microseconds: the period of its quota is the whole of it. */
 #define BERTH_CPU_PERIOD_USEC 100000
 /* Name of the device by which a guest's memory is grown. */
@@ -109,9 +113,13 @@ gboolean berth_resize_plan(const BerthDomainState *state, const BerthDomainSize 
 
 /* --- qemu_counters.c --- */
 
-/* RUN_DIR: where libvirt writes DOMAIN.pid. PROC_DIR, CGROUP_DIR: "/proc" and "/sys/fs/cgroup", but in tests. */
+/* RUN_DIR: where libvirt writes DOMAIN.pid. PROC_DIR, CGROUP_DIR: "/proc" and "/sys/fs/cgroup", but in tests. MAY_KEEP: its
+ * files may stay open from one reading to the next. */
 BerthQemuCounters *berth_qemu_counters_new_at(const char *run_dir, const char *proc_dir,
-                                              const char *cgroup_dir, const char *domain);
+                                              const char *cgroup_dir, const char *domain,
+                                              gboolean may_keep);
+/* As berth_qemu_counters_read(), of one that nobody asks for again: no file stays open. */
+gboolean berth_qemu_counters_read_once(const char *domain, BerthQemuUsage *out_usage);
 
 /* --- vir_error.c --- */
 

@@ -3,7 +3,10 @@
  * for a CPU, how long their quota kept them from one, and the host memory that QEMU occupies.
  *
  * All of it is in files of a few bytes, which are read here without asking libvirt or QEMU: a QEMU that is busy is not
- * disturbed, and a libvirt that does not answer is not waited for. Which threads are its vCPUs, and which
+ * disturbed, and a libvirt that does not answer is not waited for. They are kept open, as to find one by its path takes
+ * longer than to read it; and through an open one nothing is read of a thread that is no more, whoever has its number by
+ * then. Where there are few descriptors left, or somebody wants to know it once, they are opened for each reading: a thread's
+ * number may then be another's, as long as nobody looks for the threads anew. Which threads are its vCPUs, and which
  * control groups they are in, is looked up rarely: when QEMU is another, on demand, and when a file is
  * not there any more. libvirt (9.0, vcpu.N.delay) looks for the waiting under names that Linux 6.1 does not use, in a
  * file that has it only while all of the scheduler's statistics are on; the one that is read here
@@ -15,6 +18,8 @@
 #include <config.h>
 
 #include "nodeagent/hypervisor/private.h"
+
+#include "common/descriptors.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,34 +37,63 @@ typedef struct {
     guint64 starved_usec;   /* ... at most: a counter does not fall */
 } Waits;
 
+/* One of the kernel's that is read again and again. */
+typedef struct {
+    char *path;
+    int fd; /* -1: it is not there, or is opened for each reading */
+} KernelFile;
+
 struct BerthQemuCounters {
     char *pid_path;
     char *proc_dir;
     char *cgroup_dir;
-    char *memory_path;    /* of statm; NULL: its threads are not known */
-    GPtrArray *schedules; /* path of schedstat of each vCPU */
-    GPtrArray *quotas;    /* path of cpu.stat of each control group whose quota holds for vCPUs */
-    const char *domain_quota; /* the one of them for all vCPUs; NULL: there is none */
-    guint64 pid;              /* whose ... */
-    Waits waits;              /* ... these are */
+    gboolean may_keep;    /* files open */
+    gboolean keeps;       /* ... and does, since their number was looked at */
+    KernelFile *memory;   /* statm; NULL: its threads are not known */
+    GPtrArray *schedules; /* KernelFile: schedstat of each vCPU */
+    GPtrArray *quotas; /* KernelFile: cpu.stat of each control group whose quota holds for vCPUs */
+    const KernelFile *domain_quota; /* the one of them for all vCPUs; NULL: there is none */
+    guint64 pid;                    /* whose ... */
+    Waits waits;                    /* ... these are */
 };
 
+/* Takes PATH. */
+static KernelFile *kernel_file_new(const BerthQemuCounters *counters, char *path)
+{
+    KernelFile *file = g_new(KernelFile, 1);
+    *file = (KernelFile){path, counters->keeps ? open(path, O_RDONLY | O_CLOEXEC) : -1};
+    return file;
+}
+
+static void kernel_file_free(gpointer data)
+{
+    KernelFile *file = data;
+    if (file == NULL)
+        return;
+    if (file->fd >= 0)
+        close(file->fd);
+    g_free(file->path);
+    g_free(file);
+}
+
 BerthQemuCounters *berth_qemu_counters_new_at(const char *run_dir, const char *proc_dir,
-                                              const char *cgroup_dir, const char *domain)
+                                              const char *cgroup_dir, const char *domain,
+                                              gboolean may_keep)
 {
     BerthQemuCounters *counters = g_new0(BerthQemuCounters, 1);
     g_autofree char *name = g_strconcat(domain, ".pid", NULL);
     counters->pid_path = g_build_filename(run_dir, name, NULL);
     counters->proc_dir = g_strdup(proc_dir);
     counters->cgroup_dir = g_strdup(cgroup_dir);
-    counters->schedules = g_ptr_array_new_with_free_func(g_free);
-    counters->quotas = g_ptr_array_new_with_free_func(g_free);
+    counters->may_keep = may_keep;
+    counters->schedules = g_ptr_array_new_with_free_func(kernel_file_free);
+    counters->quotas = g_ptr_array_new_with_free_func(kernel_file_free);
     return counters;
 }
 
 BerthQemuCounters *berth_qemu_counters_new(const char *domain)
 {
-    return berth_qemu_counters_new_at(LIBVIRT_RUN_DIR, "/proc", "/sys/fs/cgroup", domain);
+    return berth_qemu_counters_new_at(LIBVIRT_RUN_DIR, "/proc", "/sys/fs/cgroup", domain, TRUE);
 }
 
 void berth_qemu_counters_free(BerthQemuCounters *counters)
@@ -68,7 +102,7 @@ void berth_qemu_counters_free(BerthQemuCounters *counters)
         return;
     g_ptr_array_unref(counters->schedules);
     g_ptr_array_unref(counters->quotas);
-    g_free(counters->memory_path);
+    kernel_file_free(counters->memory);
     g_free(counters->cgroup_dir);
     g_free(counters->proc_dir);
     g_free(counters->pid_path);
@@ -83,6 +117,16 @@ static gboolean read_small(const char *path, char *text, gsize size)
         return FALSE;
     ssize_t length = read(fd, text, size - 1);
     close(fd);
+    text[MAX(length, 0)] = '\0';
+    return length > 0;
+}
+
+/* As read_small() would, if it were opened. */
+static gboolean read_again(const KernelFile *file, char *text, gsize size)
+{
+    if (file->fd < 0)
+        return read_small(file->path, text, size);
+    ssize_t length = pread(file->fd, text, size - 1, 0);
     text[MAX(length, 0)] = '\0';
     return length > 0;
 }
@@ -129,17 +173,22 @@ static char *group_of(const char *cgroup_dir, const char *line)
     return is_in_list(parts[1], "cpu") ? g_build_filename(cgroup_dir, "cpu", parts[2], NULL) : NULL;
 }
 
-/* Its path, as QUOTAS has it. */
-static const char *add_quota(BerthQemuCounters *counters, const char *group)
+static gboolean has_path(gconstpointer file, gconstpointer path)
+{
+    return g_str_equal(((const KernelFile *)file)->path, path);
+}
+
+static const KernelFile *add_quota(BerthQemuCounters *counters, const char *group)
 {
     char *path = g_build_filename(group, "cpu.stat", NULL);
     guint at = 0;
-    if (g_ptr_array_find_with_equal_func(counters->quotas, path, g_str_equal, &at)) {
+    if (g_ptr_array_find_with_equal_func(counters->quotas, path, has_path, &at)) {
         g_free(path);
         return g_ptr_array_index(counters->quotas, at);
     }
-    g_ptr_array_add(counters->quotas, path);
-    return path;
+    KernelFile *quota = kernel_file_new(counters, path);
+    g_ptr_array_add(counters->quotas, quota);
+    return quota;
 }
 
 /* The quota for all threads of the domain is that of the group which those of its threads are in: in version 2, under
@@ -175,7 +224,7 @@ static void forget_all(BerthQemuCounters *counters)
     g_ptr_array_set_size(counters->schedules, 0);
     g_ptr_array_set_size(counters->quotas, 0);
     counters->domain_quota = NULL;
-    g_clear_pointer(&counters->memory_path, g_free);
+    g_clear_pointer(&counters->memory, kernel_file_free);
 }
 
 void berth_qemu_counters_find(BerthQemuCounters *counters)
@@ -189,25 +238,27 @@ void berth_qemu_counters_find(BerthQemuCounters *counters)
     if (pid != counters->pid)
         counters->waits = (Waits){0};
     counters->pid = pid;
+    counters->keeps = counters->may_keep && !berth_descriptors_are_few();
     while (dir != NULL && (task = g_dir_read_name(dir)) != NULL) {
         g_autofree char *task_dir = g_build_filename(tasks, task, NULL);
         if (!is_vcpu(task_dir))
             continue;
-        g_ptr_array_add(counters->schedules, g_build_filename(task_dir, "schedstat", NULL));
+        g_ptr_array_add(counters->schedules,
+                        kernel_file_new(counters, g_build_filename(task_dir, "schedstat", NULL)));
         add_quotas(counters, task_dir);
     }
     if (counters->schedules->len > 0)
-        counters->memory_path = g_build_filename(process, "statm", NULL);
+        counters->memory = kernel_file_new(counters, g_build_filename(process, "statm", NULL));
 }
 
 /* --- reading them --------------------------------------------------------------------------- */
 
 /* "ON WAITING TIMES": ns for which it was on a CPU, and ready without one. */
-static gboolean add_schedule(const char *path, guint64 *cpu_nsec, guint64 *longest_nsec)
+static gboolean add_schedule(const KernelFile *file, guint64 *cpu_nsec, guint64 *longest_nsec)
 {
     char text[96];
     char *end;
-    if (!read_small(path, text, sizeof text))
+    if (!read_again(file, text, sizeof text))
         return FALSE;
     *cpu_nsec += g_ascii_strtoull(text, &end, 10);
     *longest_nsec = MAX(*longest_nsec, g_ascii_strtoull(end, NULL, 10));
@@ -215,10 +266,10 @@ static gboolean add_schedule(const char *path, guint64 *cpu_nsec, guint64 *longe
 }
 
 /* Version 2 says it in us, version 1 in ns; 0 where there is no quota. */
-static guint64 throttled_usec(const char *path)
+static guint64 throttled_usec(const KernelFile *file)
 {
     char text[512];
-    if (!read_small(path, text, sizeof text))
+    if (!read_again(file, text, sizeof text))
         return 0;
     const char *usec = strstr(text, "\nthrottled_usec ");
     if (usec != NULL)
@@ -228,11 +279,11 @@ static guint64 throttled_usec(const char *path)
 }
 
 /* The second number is of pages that are resident. */
-static guint64 resident_mib(const char *path)
+static guint64 resident_mib(const KernelFile *file)
 {
     char text[128];
     char *end;
-    if (path == NULL || !read_small(path, text, sizeof text))
+    if (file == NULL || !read_again(file, text, sizeof text))
         return 0;
     g_ascii_strtoull(text, &end, 10);
     return g_ascii_strtoull(end, NULL, 10) * (guint64)sysconf(_SC_PAGESIZE) >> 20;
@@ -264,7 +315,7 @@ static gboolean read_all(BerthQemuCounters *counters, BerthQemuUsage *out_usage)
         if (!add_schedule(g_ptr_array_index(counters->schedules, i), &cpu_nsec, &longest_nsec))
             return FALSE;
     for (guint i = 0; i < counters->quotas->len; i++) {
-        const char *quota = g_ptr_array_index(counters->quotas, i);
+        const KernelFile *quota = g_ptr_array_index(counters->quotas, i);
         guint64 usec = throttled_usec(quota);
         usage.throttled_usec += usec;
         if (quota == counters->domain_quota)
@@ -272,7 +323,7 @@ static gboolean read_all(BerthQemuCounters *counters, BerthQemuUsage *out_usage)
     }
     usage.cpu_usec = cpu_nsec / 1000;
     usage.starved_usec = starved_usec(counters, longest_nsec / 1000, domain_usec);
-    usage.host_memory_mib = resident_mib(counters->memory_path);
+    usage.host_memory_mib = resident_mib(counters->memory);
     *out_usage = usage;
     return TRUE;
 }
@@ -283,6 +334,13 @@ gboolean berth_qemu_counters_read(BerthQemuCounters *counters, BerthQemuUsage *o
         return TRUE;
     berth_qemu_counters_find(counters);
     return read_all(counters, out_usage);
+}
+
+gboolean berth_qemu_counters_read_once(const char *domain, BerthQemuUsage *out_usage)
+{
+    g_autoptr(BerthQemuCounters) counters =
+        berth_qemu_counters_new_at(LIBVIRT_RUN_DIR, "/proc", "/sys/fs/cgroup", domain, FALSE);
+    return berth_qemu_counters_read(counters, out_usage);
 }
 
 guint64 berth_hypervisor_pid(const char *name)

@@ -76,6 +76,17 @@ static gboolean take_snapshot(virDomainPtr domain, const char *path, GError **er
     return TRUE;
 }
 
+/* The domain's XML as it is to be restored, on whatever host (transfer full). */
+static char *xml_to_keep(virDomainPtr domain, const char *name, GError **error)
+{
+    g_autofree char *xml =
+        domain == NULL ? NULL : virDomainGetXMLDesc(domain, VIR_DOMAIN_XML_MIGRATABLE);
+    if (xml != NULL)
+        return berth_domain_xml_of_no_host(xml, strlen(xml), error);
+    berth_set_error_libvirt(error, "cannot save domain %s", name);
+    return NULL;
+}
+
 static gpointer save(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
@@ -83,13 +94,8 @@ static gpointer save(gconstpointer input, GCancellable *cancellable, GError **er
     if (!berth_operation_check(operation, "save a domain", error))
         return NULL;
     g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, data->name);
-    g_autofree char *xml =
-        domain == NULL ? NULL : virDomainGetXMLDesc(domain, VIR_DOMAIN_XML_MIGRATABLE);
-    if (xml == NULL) {
-        berth_set_error_libvirt(error, "cannot save domain %s", data->name);
-        return NULL;
-    }
-    if (!end_old_job(domain, error))
+    g_autofree char *xml = xml_to_keep(domain, data->name, error);
+    if (xml == NULL || !end_old_job(domain, error))
         return NULL;
     /* Nobody reads the FIFO any more, at which libvirt would wait with the domain locked. */
     if (g_cancellable_set_error_if_cancelled(cancellable, error) ||

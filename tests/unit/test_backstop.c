@@ -145,13 +145,12 @@ static void put_resident(const Node *node, guint64 mib)
     put_file(node->agent->dir, name, text);
 }
 
-/* With one guest, in slack; the agent's own backstop makes way for one with the test's files. */
-static void begin_with_patience(Node *node, AgentFixture *agent, gint64 patience_usec)
+/* With one guest, in slack; the agent's own backstop makes way for one with the test's files, which are there. */
+static void begin_here(Node *node, AgentFixture *agent, gint64 patience_usec)
 {
     BerthBackstopLimits all = limits();
     all.patience_usec = patience_usec;
     *node = (Node){agent, 0};
-    put_kernel_files(agent->dir);
     put_used(node, 100);
     put_resident(node, 50);
     agent_fixture_start_running(agent);
@@ -160,6 +159,12 @@ static void begin_with_patience(Node *node, AgentFixture *agent, gint64 patience
     g_clear_pointer(&agent->agent->meter, berth_meter_free); /* it looks at the other one */
     g_clear_pointer(&agent->agent->backstop, berth_backstop_free);
     agent->agent->backstop = berth_backstop_new(&all, agent->agent->table, proc, on_changed, node);
+}
+
+static void begin_with_patience(Node *node, AgentFixture *agent, gint64 patience_usec)
+{
+    put_kernel_files(agent->dir);
+    begin_here(node, agent, patience_usec);
 }
 
 static void begin(Node *node, AgentFixture *agent)
@@ -190,6 +195,45 @@ static void all_guests_are_limited(void **state)
     put_file(node.agent->dir, "cgroup/machine/memory.limit_in_bytes", "1\n");
     berth_backstop_guest_changed(node.agent->agent->backstop);
     run_until(is_limited(&node));
+}
+
+static void no_guest_is_swapped_out(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    put_file(node.agent->dir, "cgroup/machine/memory.swappiness", "60\n");
+    run_until(file_says(node.agent->dir, "cgroup/machine/memory.swappiness", "0"));
+    put_file(node.agent->dir, "cgroup/machine/memory.swappiness", "60\n"); /* by somebody else */
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(file_says(node.agent->dir, "cgroup/machine/memory.swappiness", "0"));
+}
+
+static guint swap_warnings; /* that were logged */
+
+static GLogWriterOutput note_warning(GLogLevelFlags level, const GLogField *fields, gsize n_fields,
+                                     gpointer data)
+{
+    for (gsize i = 0; i < n_fields; i++)
+        if (g_str_equal(fields[i].key, "MESSAGE") &&
+            g_pattern_match_simple("*swapped out by this host*memory.swappiness*swapoff*",
+                                   fields[i].value))
+            swap_warnings++;
+    return g_log_writer_default(level, fields, n_fields, data);
+}
+
+static void kernel_that_swaps_guests_out_is_warned_of_once(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    run_until(is_limited(&node));
+    assert_int_equal(swap_warnings, 0); /* there is no swap */
+    put_file(node.agent->dir, "proc/meminfo", "MemTotal: 1 kB\nSwapTotal:      4096 kB\n");
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(swap_warnings > 0);
+    put_file(node.agent->dir, "cgroup/machine/memory.limit_in_bytes", "1\n");
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(is_limited(&node));
+    assert_int_equal(swap_warnings, 1);
 }
 
 static void limit_that_takes_its_time_keeps_nobody_from_looking(void **state)
@@ -320,7 +364,7 @@ static void one_in_slack_is_ended_before_the_kernel_ends_any(void **state)
     assert_false(berth_guest_is_given_up(other));
     run_until(first->phase > BERTH_PHASE_RUNNING);
     Berth__GuestStatus *status = agent_fixture_status(node.agent);
-    assert_int_equal(status->reason, BERTH__REASON__REASON_GUEST_VANISHED);
+    assert_int_equal(status->reason, BERTH__REASON__REASON_CROWDED_OUT);
     assert_non_null(strstr(status->reason_text, "it ran in slack"));
     berth_message_free(&status->base);
     run_until(berth_guest_is_given_up(other)); /* it was not enough */
@@ -594,6 +638,76 @@ static void adopted_one_is_let_go(void **state)
     assert_int_equal(node.agent->hypervisor->lets_go, 1);
 }
 
+/* --- whom the kernel ends ------------------------------------------------------------------- */
+
+static void put_kills(const Node *node, guint at_limit, guint killed)
+{
+    g_autofree char *text = g_strdup_printf("max 9\noom %u\noom_kill %u\n", at_limit, killed);
+    put_file(node->agent->dir, "unified/machine.slice/memory.events", text);
+}
+
+/* On a host with version 2, whose kernel has ended some before. */
+static void begin_in_version_2(Node *node, AgentFixture *agent)
+{
+    const char *dir = agent->dir;
+    g_autofree char *process = process_file("cgroup");
+    g_autofree char *mounts =
+        g_strdup_printf("31 22 0:27 / %s/unified rw - cgroup2 cgroup2 rw\n", dir);
+    put_file(dir, "proc/self/mountinfo", mounts);
+    put_file(dir, process, "0::/machine.slice/machine-qemu\\x2d1\\x2db.scope/libvirt\n");
+    put_file(dir, "unified/machine.slice/memory.max", "max\n");
+    put_file(dir, "unified/machine.slice/memory.swap.max", "0\n");
+    put_file(dir, "unified/machine.slice/memory.current", "1048576\n");
+    put_file(dir, "unified/machine.slice/memory.stat", "file 0\nshmem 0\n");
+    *node = (Node){agent, 0};
+    put_kills(node, 4, 5);
+    begin_here(node, agent, 0);
+    run_until(file_says(dir, "unified/machine.slice/memory.max", LIMIT_BYTES));
+}
+
+static void guest_that_the_kernel_ended_at_the_limit_is_told_so(void **state)
+{
+    Node node;
+    begin_in_version_2(&node, *state);
+    BerthGuest *guest = agent_fixture_guest(node.agent);
+    put_kills(&node, 5, 6);
+    fake_hypervisor_emit(node.agent->hypervisor, &agent_fixture_id, BERTH_DOMAIN_FAILED);
+    run_until(guest->phase > BERTH_PHASE_RUNNING);
+    Berth__GuestStatus *status = agent_fixture_status(node.agent);
+    assert_int_equal(status->reason, BERTH__REASON__REASON_GUEST_VANISHED);
+    assert_non_null(strstr(status->reason_text, "memory_limit in berth-node.conf(5)"));
+    berth_message_free(&status->base);
+}
+
+static void each_end_by_the_kernel_explains_one(void **state)
+{
+    Node node;
+    begin_in_version_2(&node, *state);
+    BerthBackstop *backstop = node.agent->agent->backstop;
+    assert_null(berth_backstop_why_killed(backstop)); /* what was before is nobody's */
+    put_kills(&node, 5, 7);
+    assert_non_null(strstr(berth_backstop_why_killed(backstop), "memory_limit"));
+    assert_non_null(strstr(berth_backstop_why_killed(backstop), "memory_limit"));
+    assert_null(berth_backstop_why_killed(backstop));
+    put_kills(&node, 5, 8); /* and no guest had come to a limit */
+    assert_non_null(strstr(berth_backstop_why_killed(backstop), "memory_reserve"));
+    put_kills(&node, 6, 8); /* and nobody was ended for that */
+    assert_null(berth_backstop_why_killed(backstop));
+}
+
+/* Before libvirt has told. */
+static void end_by_the_kernel_that_a_look_has_seen_is_told(void **state)
+{
+    Node node;
+    begin_in_version_2(&node, *state);
+    BerthBackstop *backstop = node.agent->agent->backstop;
+    put_kills(&node, 5, 6);
+    put_file(node.agent->dir, "unified/machine.slice/memory.max", "1\n");
+    berth_backstop_guest_changed(backstop);
+    run_until(file_says(node.agent->dir, "unified/machine.slice/memory.max", LIMIT_BYTES));
+    assert_non_null(strstr(berth_backstop_why_killed(backstop), "memory_limit"));
+}
+
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
@@ -606,6 +720,8 @@ int main(void)
         cmocka_unit_test(it_is_crowded_with_half_of_the_margin),
         cmocka_unit_test(looks_are_as_often_as_growth_may_be_fast),
         TEST(all_guests_are_limited),
+        TEST(no_guest_is_swapped_out),
+        TEST(kernel_that_swaps_guests_out_is_warned_of_once),
         TEST(limit_that_takes_its_time_keeps_nobody_from_looking),
         TEST(kernel_ends_one_in_slack_first),
         TEST(other_qemu_of_the_same_guest_is_marked),
@@ -630,7 +746,11 @@ int main(void)
         TEST(one_that_may_be_held_back_after_all_is_let_go),
         TEST(one_that_is_to_end_is_let_go),
         TEST(adopted_one_is_let_go),
+        TEST(guest_that_the_kernel_ended_at_the_limit_is_told_so),
+        TEST(each_end_by_the_kernel_explains_one),
+        TEST(end_by_the_kernel_that_a_look_has_seen_is_told),
     };
+    g_log_set_writer_func(note_warning, NULL, NULL);
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

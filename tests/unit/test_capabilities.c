@@ -39,6 +39,11 @@ static void capabilities_parse_two_cells_have_distances(void **state)
     assert_int_equal(cell->id, 1);
     assert_int_equal(cell->cpus, 1);
     assert_int_equal(cell->memory_mib, 132112384 / 1024);
+    assert_int_equal(cell->cpu_ids->len, 1);
+    assert_int_equal(g_array_index(cell->cpu_ids, guint32, 0), 1);
+    const BerthHostCell *other = &g_array_index(host->cells, BerthHostCell, 0);
+    assert_int_equal(other->cpu_ids->len, 2);
+    assert_int_equal(g_array_index(other->cpu_ids, guint32, 1), 2);
     assert_int_equal(cell->distances->len, 2);
     assert_int_equal(g_array_index(cell->distances, guint32, 0), 21);
     assert_int_equal(g_array_index(cell->distances, guint32, 1), 10);
@@ -64,6 +69,9 @@ static void capabilities_parse_bad_documents_are_refused(void **state)
         {"<capabilities><host><topology><cells><cell id='0'><distances><sibling/></distances>"
          "</cell></cells></topology></host></capabilities>",
          BERTH_ERROR_INVALID_ARGUMENT, "value"},
+        {"<capabilities><host><topology><cells><cell id='0'><cpus num='1'><cpu id='-1'/></cpus>"
+         "</cell></cells></topology></host></capabilities>",
+         BERTH_ERROR_INVALID_ARGUMENT, "id"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;

@@ -189,6 +189,19 @@ static void domain_xml_emulated_maximum_lacks_what_is_emulated_byte_by_byte(void
     }
 }
 
+static void domain_xml_vcpus_run_where_nothing_is_kept_for_the_host(void **state)
+{
+    BerthDomainConfig config = base_config();
+    g_autofree char *anywhere = berth_domain_xml(&config);
+    assert_null(strstr(anywhere, "cpuset"));
+    config.guest_cpus = "2-63";
+    config.host_cpus = "0-1";
+    g_autofree char *xml = berth_domain_xml(&config);
+    assert_non_null(strstr(xml, " cpuset=\"2-63\""));
+    assert_non_null(strstr(xml, "<emulatorpin cpuset=\"0-1\"/>"));
+    assert_non_null(strstr(xml, "<iothreadpin iothread=\"1\" cpuset=\"0-1\"/>"));
+}
+
 static void domain_xml_many_vcpus_shares_are_bounded(void **state)
 {
     BerthDomainConfig config = base_config();
@@ -210,6 +223,7 @@ int main(void)
         cmocka_unit_test(domain_xml_emulated_kernel_is_spared_what_is_dear_there),
         cmocka_unit_test(domain_xml_emulated_maximum_lacks_what_is_emulated_byte_by_byte),
         cmocka_unit_test(domain_xml_many_vcpus_shares_are_bounded),
+        cmocka_unit_test(domain_xml_vcpus_run_where_nothing_is_kept_for_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

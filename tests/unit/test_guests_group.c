@@ -30,6 +30,7 @@ static void put_v1(const char *dir)
     put_file(dir, "proc/7/cgroup", V1_PROCESS);
     put_file(dir, "memory/machine/memory.limit_in_bytes", "9223372036854771712\n");
     put_file(dir, "memory/machine/memory.usage_in_bytes", "314572800\n");
+    put_file(dir, "memory/machine/memory.swappiness", "60\n");
     put_file(dir, "memory/machine/memory.stat",
              "cache 1\ntotal_cache 104857600\ntotal_rss 1\ntotal_shmem 10485760\n");
 }
@@ -40,6 +41,7 @@ static void put_v2(const char *dir)
     put_file(dir, "proc/7/cgroup", V2_PROCESS);
     put_file(dir, "unified/machine.slice/memory.max", "max\n");
     put_file(dir, "unified/machine.slice/memory.current", "314572800\n");
+    put_file(dir, "unified/machine.slice/memory.swap.max", "max\n");
     put_file(dir, "unified/machine.slice/memory.stat",
              "anon 200000000\nfile 104857600\nfile_mapped 5\nshmem 10485760\n");
 }
@@ -83,6 +85,98 @@ static void limit_that_is_so_already_is_seen(void **state)
     assert_true(has_limit);
     assert_true(berth_guests_group_has_limit(group, 1025, &has_limit, NULL));
     assert_false(has_limit);
+}
+
+static void nothing_is_swapped_out_in_version_2(void **state)
+{
+    const char *dir = *state;
+    put_v2(dir);
+    put_file(dir, "unified/machine.slice/guest.scope/memory.swap.max", "max\n");
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_true(berth_guests_group_keep_from_swap(group, NULL));
+    assert_file(dir, "unified/machine.slice/memory.swap.max", "0");
+    assert_file(dir, "unified/machine.slice/guest.scope/memory.swap.max", "max\n");
+}
+
+/* Who is there already has his own, and who comes begins with that of the group above. */
+static void nothing_is_swapped_out_in_version_1(void **state)
+{
+    const char *dir = *state;
+    put_v1(dir);
+    put_file(dir, "memory/machine/qemu-1.libvirt-qemu/memory.swappiness", "60\n");
+    put_file(dir, "memory/machine/qemu-1.libvirt-qemu/libvirt/memory.swappiness", "60\n");
+    put_file(dir, "memory/machine/gone.libvirt-qemu/other", "\n");
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_true(berth_guests_group_keep_from_swap(group, NULL));
+    assert_file(dir, "memory/machine/memory.swappiness", "0");
+    assert_file(dir, "memory/machine/qemu-1.libvirt-qemu/memory.swappiness", "0");
+    assert_file(dir, "memory/machine/qemu-1.libvirt-qemu/libvirt/memory.swappiness", "0");
+    assert_file(dir, "memory/machine/gone.libvirt-qemu/other", "\n");
+}
+
+static void what_keeps_from_swap_is_not_written_again(void **state)
+{
+    const char *dir = *state;
+    put_v2(dir);
+    put_file(dir, "unified/machine.slice/memory.swap.max", "0\n");
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_true(berth_guests_group_keep_from_swap(group, NULL));
+    assert_file(dir, "unified/machine.slice/memory.swap.max", "0\n");
+}
+
+static void kernel_that_keeps_nothing_from_swap_is_told(void **state)
+{
+    const char *dir = *state;
+    g_autoptr(GError) unsupported = NULL, gone = NULL;
+    g_autofree char *directory = g_build_filename(dir, "unified/machine.slice", NULL);
+    g_autofree char *hidden = g_build_filename(dir, "unified/other", NULL);
+    put_v2(dir);
+    g_autofree char *file = g_build_filename(directory, "memory.swap.max", NULL);
+    assert_int_equal(g_unlink(file), 0);
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_false(berth_guests_group_keep_from_swap(group, &unsupported));
+    assert_berth_error(unsupported, BERTH_ERROR_UNSUPPORTED, "memory.swap.max");
+    assert_int_equal(g_rename(directory, hidden), 0);
+    assert_false(berth_guests_group_keep_from_swap(group, &gone));
+    assert_berth_error(gone, BERTH_ERROR_NOT_FOUND, "memory.swap.max");
+}
+
+/* As of guests that were there before. */
+static void what_is_in_swap_counts_as_used(void **state)
+{
+    const char *dir = *state;
+    guint64 used_mib;
+    put_v1(dir);
+    put_file(dir, "memory/machine/memory.stat",
+             "swap 1\ntotal_cache 104857600\ntotal_shmem 10485760\ntotal_swap 52428800\n");
+    g_autoptr(BerthGuestsGroup) v1 = find(dir, NULL);
+    assert_true(berth_guests_group_used(v1, &used_mib, NULL));
+    assert_int_equal(used_mib, 300 - 90 + 50);
+    put_v2(dir);
+    put_file(dir, "unified/machine.slice/memory.swap.current", "73400320\n");
+    g_autoptr(BerthGuestsGroup) v2 = find(dir, NULL);
+    assert_true(berth_guests_group_used(v2, &used_mib, NULL));
+    assert_int_equal(used_mib, 300 - 90 + 70);
+}
+
+static void kernels_kills_are_counted_in_version_2(void **state)
+{
+    const char *dir = *state;
+    BerthGuestsKills kills;
+    g_autoptr(GError) unsupported = NULL, missing = NULL;
+    put_v2(dir);
+    g_autoptr(BerthGuestsGroup) v2 = find(dir, NULL);
+    assert_false(berth_guests_group_kills(v2, &kills, &missing));
+    assert_berth_error(missing, BERTH_ERROR_NOT_FOUND, "memory.events");
+    put_file(dir, "unified/machine.slice/memory.events",
+             "low 7\nhigh 8\nmax 9\noom 2\noom_kill 3\noom_group_kill 4\n");
+    assert_true(berth_guests_group_kills(v2, &kills, NULL));
+    assert_int_equal(kills.at_limit, 2);
+    assert_int_equal(kills.killed, 3);
+    put_v1(dir);
+    g_autoptr(BerthGuestsGroup) v1 = find(dir, NULL);
+    assert_false(berth_guests_group_kills(v1, &kills, &unsupported));
+    assert_berth_error(unsupported, BERTH_ERROR_UNSUPPORTED, "version 1");
 }
 
 /* As in a container: the mount shows a part of the hierarchy. */
@@ -130,6 +224,12 @@ int main(void)
         TEST(in_version_1),
         TEST(in_version_2),
         TEST(limit_that_is_so_already_is_seen),
+        TEST(nothing_is_swapped_out_in_version_2),
+        TEST(nothing_is_swapped_out_in_version_1),
+        TEST(what_keeps_from_swap_is_not_written_again),
+        TEST(kernel_that_keeps_nothing_from_swap_is_told),
+        TEST(what_is_in_swap_counts_as_used),
+        TEST(kernels_kills_are_counted_in_version_2),
         TEST(mount_of_a_part),
         TEST(what_is_not_there_is_told),
     };

@@ -30,6 +30,7 @@ static void host_usage_is_what_the_files_say(void **state)
     assert_int_equal(usage.memory_total_mib, 24111);
     assert_int_equal(usage.memory_free_mib, 10);
     assert_int_equal(usage.swap_used_mib, 3);
+    assert_int_equal(berth_host_usage_swap_mib(*state), 4);
     assert_int_equal(usage.psi_memory_full, 9900);
     assert_int_equal(usage.psi_io_some, 701);
     assert_int_equal(usage.psi_io_full, 602);
@@ -43,6 +44,7 @@ static void host_usage_of_a_kernel_without_these_files_is_nothing(void **state)
     Berth__NodeUsage usage = BERTH__NODE_USAGE__INIT;
     write_file(*state, "meminfo", "MemTotal:       24689764 kB\n");
     berth_host_usage_measure(*state, &usage);
+    assert_int_equal(berth_host_usage_swap_mib(*state), 0);
     assert_int_equal(usage.memory_free_mib, 0);
     assert_int_equal(usage.load_centi, 0);
     assert_int_equal(usage.psi_cpu_some, 0);

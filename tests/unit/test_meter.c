@@ -113,6 +113,89 @@ static void guest_without_work_is_left_alone_and_asked_when_it_wakes(void **stat
     assert_int_equal(guest->usage.cpu_milli, 800);
 }
 
+/* Looks at it every 5 s for SECONDS of virtual time; when that is. */
+static gint64 look_for(BerthGuest *guest, gint64 now_usec, guint seconds)
+{
+    for (guint i = 0; i < seconds; i += 5)
+        berth_guest_look(guest, now_usec += 5 * G_USEC_PER_SEC, 5 * G_USEC_PER_SEC);
+    return now_usec;
+}
+
+/* Jobs whose users know what they need are near their memory's end for hours. */
+static void guest_near_its_limit_that_does_not_change_is_left_to_the_pace_of_others(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    gint64 now_usec = g_get_monotonic_time();
+    say_available(fixture, 5);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    now_usec = look_for(guest, now_usec, 5);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    now_usec = look_for(guest, now_usec, 20);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NORMAL);
+    assert_int_equal(guest->memory_pace.kind, BERTH_PACE_NORMAL);
+    look_for(guest, now_usec, 20);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_CALM);
+    run_until(fixture->peer->measure_msec == 10000); /* and not 20000 */
+    assert_true(berth_guest_is_near(guest));         /* and told of as that */
+}
+
+/* It is calm, and near its memory's end, and has been so for a minute. */
+static void settle(AgentFixture *fixture, guint64 available_mib)
+{
+    agent_fixture_start_running(fixture);
+    say_available(fixture, available_mib);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    look_for(guest, g_get_monotonic_time(), 45);
+    run_until(fixture->peer->measure_msec == 10000);
+    BerthPace *const paces[] = {&guest->pace, &guest->memory_pace};
+    for (guint i = 0; i < G_N_ELEMENTS(paces); i++) {
+        paces[i]->near_usec -= 60 * (gint64)G_USEC_PER_SEC;
+        paces[i]->awake_usec -= 60 * (gint64)G_USEC_PER_SEC;
+    }
+}
+
+static void guest_that_goes_on_filling_its_memory_is_fast_at_once(void **state)
+{
+    AgentFixture *fixture = *state;
+    settle(fixture, 8);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    say_available(fixture, 7);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_CALM);
+    say_available(fixture, 6);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    run_until(fixture->peer->measure_msec == 1000);
+}
+
+static void guest_near_its_limit_is_fast_at_once_when_its_host_holds_more(void **state)
+{
+    AgentFixture *fixture = *state;
+    settle(fixture, 8);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    fixture->hypervisor->counts.host_memory_mib += 16;
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    run_until(fixture->peer->measure_msec == 1000);
+}
+
+/* What its kernel wakes it for is as it was, or worse. */
+static void guest_that_stalls_stays_fast(void **state)
+{
+    AgentFixture *fixture = *state;
+    settle(fixture, 8);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    Berth__Usage usage = guest->usage;
+    usage.psi_memory_some = 700;
+    fake_guest_say_usage(fixture->peer, &usage);
+    run_until(fixture->peer->measure_msec == 1000);
+    look_for(guest, g_get_monotonic_time(), 60);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    assert_int_equal(guest->memory_pace.kind, BERTH_PACE_NEAR);
+    assert_int_equal(fixture->peer->measure_msec, 1000);
+}
+
 /* Of libvirt nothing is asked in between, but when a domain stops. */
 static void traffic_is_asked_for_rarely_and_states_when_one_stops(void **state)
 {
@@ -185,6 +268,10 @@ int main(void)
         TEST(guest_is_looked_at_often_when_it_is_near_its_limit),
         TEST(guest_that_grows_on_its_host_is_asked),
         TEST(guest_without_work_is_left_alone_and_asked_when_it_wakes),
+        TEST(guest_near_its_limit_that_does_not_change_is_left_to_the_pace_of_others),
+        TEST(guest_that_goes_on_filling_its_memory_is_fast_at_once),
+        TEST(guest_near_its_limit_is_fast_at_once_when_its_host_holds_more),
+        TEST(guest_that_stalls_stays_fast),
         TEST(traffic_is_asked_for_rarely_and_states_when_one_stops),
         TEST(states_that_were_not_learnt_are_asked_for_again),
         TEST(guest_with_more_vcpus_is_looked_at_anew),

@@ -106,6 +106,47 @@ static void xml_for_a_host_without_a_partition_asks_for_none(void **state)
     assert_non_null(strstr(there, "11111111"));
 }
 
+/* Of the host that it leaves, which may have more of them. */
+static void xml_for_a_host_runs_on_cpus_of_that_host(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *before = domain(&first);
+    BerthMigrationTarget keeps = target;
+    keeps.guest_cpus = (char *)"2-7";
+    keeps.host_cpus = (char *)"0-1";
+    g_autoptr(BerthMigrationTarget) copy = berth_migration_target_copy(&keeps);
+    g_autofree char *there = berth_domain_xml_for(before, strlen(before), copy, &error);
+    assert_no_error(error);
+    assert_non_null(strstr(there, " cpuset=\"2-7\">1</vcpu>"));
+    assert_non_null(strstr(there, "<emulatorpin cpuset=\"0-1\"/>"));
+    assert_non_null(strstr(there, "<iothreadpin iothread=\"1\" cpuset=\"0-1\"/>"));
+    keeps.guest_cpus = (char *)"1-3";
+    keeps.host_cpus = (char *)"0";
+    g_autofree char *next = berth_domain_xml_for(there, strlen(there), &keeps, &error);
+    assert_no_error(error);
+    assert_non_null(strstr(next, " cpuset=\"1-3\">1</vcpu>"));
+    assert_non_null(strstr(next, "<emulatorpin cpuset=\"0\"/>"));
+    assert_null(strstr(next, "\"0-1\""));
+    g_autofree char *back = berth_domain_xml_for(next, strlen(next), &first, &error);
+    assert_no_error(error);
+    assert_null(strstr(back, "cpuset"));
+    assert_null(strstr(back, "pin"));
+}
+
+/* The other half of its threads would run anywhere there. */
+static void xml_for_a_host_that_names_half_of_its_cpus_is_refused(void **state)
+{
+    g_autofree char *before = domain(&first);
+    BerthMigrationTarget halves[] = {target, target};
+    halves[0].guest_cpus = (char *)"2-7";
+    halves[1].host_cpus = (char *)"0-1";
+    for (gsize i = 0; i < G_N_ELEMENTS(halves); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(berth_domain_xml_for(before, strlen(before), &halves[i], &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "alone");
+    }
+}
+
 static guint64 shares_of(const char *xml)
 {
     static const char tag[] = "<shares>";
@@ -190,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uris_are_those_of_hosts_and_nothing_else),
         cmocka_unit_test(xml_for_a_host_has_what_is_that_hosts_own),
+        cmocka_unit_test(xml_for_a_host_runs_on_cpus_of_that_host),
+        cmocka_unit_test(xml_for_a_host_that_names_half_of_its_cpus_is_refused),
         cmocka_unit_test(xml_for_a_host_without_a_partition_asks_for_none),
         cmocka_unit_test(xml_for_slack_has_its_cpu_weight),
         cmocka_unit_test(xml_of_something_else_is_refused),

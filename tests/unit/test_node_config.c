@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "nodeagent/host_cpus.h"
 #include "nodeagent/node_config.h"
 #include "storage/storage_config.h"
 #include "tests/lib/assert.h"
@@ -77,6 +78,8 @@ static void node_config_load_bad_files_are_refused(void **state)
         {SCHEDULER, "kind"},
         {SCHEDULER STORAGE "[guests]\nvcpu=1\n", "vcpu"},
         {SCHEDULER STORAGE "[guests]\nvcpus=many\n", "vcpus"},
+        {SCHEDULER STORAGE "[guests]\nhost_cpus=first\n", "host_cpus: \"first\" is no list"},
+        {SCHEDULER STORAGE "[guests]\nhost_cpus=\n", "host_cpus: \"\" is no list"},
         {SCHEDULER STORAGE "[guests]\nkernel=relative\n", "kernel"},
         {SCHEDULER STORAGE "[guests]\ndisk_cache=unsafe\n", "writeback"},
         {SCHEDULER STORAGE "[guests]\nprobe_deadline=0s\n", "probe_deadline"},
@@ -99,6 +102,81 @@ static void node_config_load_bad_files_are_refused(void **state)
         assert_null(load(*state, cases[i].text, &error));
         assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].message);
     }
+}
+
+static gboolean warns_of(GPtrArray *warnings, const char *option, const char *what)
+{
+    for (guint i = 0; i < warnings->len; i++) {
+        const char *text = g_ptr_array_index(warnings, i);
+        if (strstr(text, option) != NULL && strstr(text, what) != NULL)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* The first CPU of this host that runs, whatever this process may run on. */
+static guint first_cpu(guint *out_n)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *online = berth_host_cpus_online(&error);
+    assert_no_error(error);
+    *out_n = berth_host_cpus_count(online);
+    return (guint)g_ascii_strtoull(online, NULL, 10);
+}
+
+/* Guests have the others, and are offered no more of them without a word. One that is not there is done without. */
+static void node_config_take_cpus_leaves_the_others(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    guint n, cpu = first_cpu(&n);
+    g_autofree char *first = g_strdup_printf("%u", cpu);
+    g_autofree char *text =
+        g_strdup_printf(SCHEDULER STORAGE "[guests]\nvcpus=%u\nhost_cpus=%u, 65000\n", n, cpu);
+    g_autoptr(BerthNodeConfig) config = load(*state, text, &error);
+    assert_no_error(error);
+    assert_null(config->guest_cpus);
+    g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
+    g_autofree char *offline = NULL;
+    if (n == 1) {
+        assert_true(warns_of(warnings, "[guests] host_cpus", "none is left for guests"));
+        assert_false(berth_node_config_take_cpus(config, &offline, &error));
+        assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "none is left for guests");
+        return;
+    }
+    assert_true(warns_of(warnings, "[guests] host_cpus", "not online on this host: 65000"));
+    assert_true(warns_of(warnings, "[guests] vcpus", "host_cpus leaves"));
+    assert_true(berth_node_config_take_cpus(config, &offline, &error));
+    assert_no_error(error);
+    assert_string_equal(offline, "65000");
+    assert_string_equal(config->host_cpus, first);
+    assert_int_equal(berth_host_cpus_count(config->guest_cpus), n - 1);
+}
+
+/* So that a file can be looked at elsewhere, and a start be tried again. */
+static void node_config_of_another_host_is_read(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *offline = NULL;
+    g_autoptr(BerthNodeConfig) config =
+        load(*state, SCHEDULER STORAGE "[guests]\nhost_cpus=65000\n", &error);
+    assert_no_error(error);
+    g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
+    assert_true(warns_of(warnings, "[guests] host_cpus", "none is online"));
+    assert_false(berth_node_config_take_cpus(config, &offline, &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "[guests] host_cpus: of CPUs 65000");
+    assert_string_equal(config->host_cpus, "65000");
+}
+
+static void node_config_without_host_cpus_leaves_all(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *offline = NULL;
+    g_autoptr(BerthNodeConfig) config = load(*state, SCHEDULER STORAGE, &error);
+    assert_true(berth_node_config_take_cpus(config, &offline, &error));
+    assert_no_error(error);
+    assert_null(offline);
+    assert_null(config->host_cpus);
+    assert_null(config->guest_cpus);
 }
 
 static void node_config_load_missing_file_is_named(void **state)
@@ -128,16 +206,6 @@ static void node_config_every_key_is_in_the_manual(void **state)
     berth_config_check_manual(path, berth_storage_config_options, berth_storage_config_n_options,
                               &error);
     assert_no_error(error);
-}
-
-static gboolean warns_of(GPtrArray *warnings, const char *option, const char *what)
-{
-    for (guint i = 0; i < warnings->len; i++) {
-        const char *text = g_ptr_array_index(warnings, i);
-        if (strstr(text, option) != NULL && strstr(text, what) != NULL)
-            return TRUE;
-    }
-    return FALSE;
 }
 
 static void node_config_warnings_absent_files_are_named(void **state)
@@ -223,6 +291,9 @@ int main(void)
         TEST(node_config_load_least_has_defaults),
         TEST(node_config_load_full_is_read),
         TEST(node_config_load_bad_files_are_refused),
+        TEST(node_config_take_cpus_leaves_the_others),
+        TEST(node_config_of_another_host_is_read),
+        TEST(node_config_without_host_cpus_leaves_all),
         TEST(node_config_load_missing_file_is_named),
         TEST(node_config_example_loads),
         TEST(node_config_every_key_is_in_the_manual),

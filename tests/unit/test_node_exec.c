@@ -2,12 +2,14 @@
 /* Commands on the host, for real. */
 #include <config.h>
 
+#include "nodeagent/host_cpus.h"
 #include "nodeagent/node_exec.h"
 #include "nodeagent/node_unit.h"
 #include "tests/lib/assert.h"
 #include "tests/lib/tempdir.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +187,46 @@ static void command_is_as_ready_to_be_ended_as_any_other(void **state)
     assert_string_equal(run.text[0]->str, "0\n");
 }
 
+/* The CPUs that a command may run on, as the kernel writes them. */
+static char *cpus_of_a_command(void)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status");
+    run_until(run.has_ended);
+    assert_int_equal(run.exit.status, 0);
+    return g_strdup(g_strchomp(run.text[0]->str));
+}
+
+static int first_of(const cpu_set_t *cpus)
+{
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, cpus))
+        cpu++;
+    return cpu;
+}
+
+/* Where the agent was put by whoever started it (taskset, CPUAffinity=), and not where it has bound itself. */
+static void command_runs_where_the_agent_was_put(void **state)
+{
+    cpu_set_t all, some;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *barred = NULL;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    g_autofree char *first = g_strdup_printf("%d", first_of(&all));
+    g_autofree char *before = cpus_of_a_command();
+    CPU_ZERO(&some);
+    CPU_SET(first_of(&all), &some);
+    assert_int_equal(sched_setaffinity(0, sizeof some, &some), 0);
+    g_autofree char *put = cpus_of_a_command();
+    assert_string_equal(put, first);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_true(berth_host_cpus_bind(first, &barred, &error));
+    assert_no_error(error);
+    g_autofree char *bound = cpus_of_a_command();
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_string_equal(bound, before);
+}
+
 static void unit_has_the_commands_words_as_they_are(void **state)
 {
     char *const command[] = {(char *)"sh", (char *)"-c", (char *)"echo $HOME $$ 100% \"a b\""};
@@ -334,6 +376,7 @@ int main(void)
         cmocka_unit_test(command_takes_sigpipe_as_elsewhere),
         cmocka_unit_test(command_that_is_not_there_is_refused),
         cmocka_unit_test(command_is_as_ready_to_be_ended_as_any_other),
+        cmocka_unit_test(command_runs_where_the_agent_was_put),
         cmocka_unit_test(unit_has_the_commands_words_as_they_are),
         cmocka_unit_test(unit_is_tied_to_no_other),
         cmocka_unit_test_setup_teardown(close_before_its_unit_is_there_ends_it, systemd_make,

@@ -27,8 +27,7 @@ static int setup(void **state)
     fixture->usage.memory_total_mib = 1024;
     fixture->usage.memory_available_mib = 900;
     fixture->usage.rate_msec = 5000;
-    fixture->source = (BerthReportSource){
-        .id = {1, 0, 0, 1}, .usage = &fixture->usage, .pace = BERTH_PACE_NORMAL};
+    fixture->source = (BerthReportSource){.id = {1, 0, 0, 1}, .usage = &fixture->usage};
     *state = fixture;
     return 0;
 }
@@ -128,7 +127,7 @@ static void pauses_begin_anew_with_news(void **state)
 static void guest_near_a_limit_is_told_of_every_interval_and_of_all_that_changes(void **state)
 {
     Fixture *fixture = *state;
-    fixture->source.pace = BERTH_PACE_NEAR;
+    fixture->source.is_near = TRUE;
     assert_told(fixture, 1000 * SECOND, TRUE);
     for (guint i = 1; i <= 10; i++) {
         assert_null(next(fixture, 1000 * SECOND + i * INTERVAL - SECOND));

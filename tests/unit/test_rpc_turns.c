@@ -141,6 +141,14 @@ static guint user_at(const Test *test, guint place)
     return user_of(test, g_ptr_array_index(test->server->open, place));
 }
 
+static guint n_open_of(const Test *test, const Wire *wire)
+{
+    guint n = 0;
+    for (guint i = 0; i < test->server->open->len; i++)
+        n += berth_rpc_call_peer(g_ptr_array_index(test->server->open, i)) == wire->peer;
+    return n;
+}
+
 /* Without what makes room for those that take long: the loop comes around only a few times. */
 static void come_around(void)
 {
@@ -174,10 +182,22 @@ static void burst_on_one_connection_comes_after_the_first_of_another_user(void *
     assert_int_equal(user_at(test, 2), 0);
 }
 
+/* Of each user, how many calls were begun so far: none is answered but here. */
+static void answer_and_count(Test *test, guint n, guint *of_user)
+{
+    for (guint i = 0; i < n; i++) {
+        guint begun = test->server->held;
+        answer(test, 0);
+        come_around();
+        for (guint more = test->server->held - begun; more > 0; more--)
+            of_user[user_at(test, test->server->open->len - more)]++;
+    }
+}
+
 static void users_take_turns_whatever_their_connections(void **state)
 {
     Test *test = *state;
-    guint of_user[N_USERS + 1] = {0};
+    guint of_user[N_USERS + 1] = {OPEN_MAX, 1, 1};
     for (guint i = 0; i < N_WIRES; i++)
         ask(&test->wires[0][i], FLOOD);
     come_around();
@@ -186,15 +206,69 @@ static void users_take_turns_whatever_their_connections(void **state)
     come_around();
     /* What one more user has none of is begun beyond the most. */
     assert_int_equal(test->server->held, OPEN_MAX + 2);
-    for (guint i = 0; i < 2 + 30; i++) {
-        answer(test, 0);
-        come_around();
-        if (i >= 2)
-            of_user[user_at(test, test->server->open->len - 1)]++;
-    }
+    answer_and_count(test, 2 + 31, of_user);
     assert_int_equal(test->server->open->len, OPEN_MAX);
     for (guint user = 0; user < N_USERS; user++)
-        assert_int_equal(of_user[user], 10);
+        assert_int_equal(of_user[user], 12);
+}
+
+static void who_was_served_less_of_late_comes_first(void **state)
+{
+    Test *test = *state;
+    guint of_user[N_USERS + 1] = {0};
+    ask(&test->wires[0][0], FLOOD);
+    come_around();
+    answer_and_count(test, 8, of_user);
+    assert_int_equal(of_user[0], 8);
+    ask(&test->wires[1][0], 10); /* the first of which waits for nobody */
+    come_around();
+    answer_and_count(test, 10, of_user);
+    assert_int_equal(of_user[0], 8);
+    assert_int_equal(of_user[1], 9);
+}
+
+/* Who has nothing under way waits for nobody only as long as he was served less than those who wait. */
+static void who_asks_one_after_the_other_has_no_more_than_who_waits(void **state)
+{
+    Test *test = *state;
+    ask(&test->wires[0][0], FLOOD);
+    come_around();
+    assert_int_equal(test->server->held, OPEN_MAX);
+    for (guint i = 1; i <= OPEN_MAX; i++) {
+        ask(&test->wires[1][0], 1);
+        come_around();
+        assert_int_equal(test->server->held, OPEN_MAX + i);
+        answer(test, OPEN_MAX);
+        come_around();
+    }
+    ask(&test->wires[1][0], 1);
+    come_around();
+    assert_int_equal(test->server->held, 2 * OPEN_MAX);
+    answer(test, 0); /* who has waited longer */
+    come_around();
+    assert_int_equal(user_at(test, OPEN_MAX - 1), 0);
+    answer(test, 0);
+    come_around();
+    assert_int_equal(user_at(test, OPEN_MAX - 1), 1);
+}
+
+static void what_was_served_long_ago_counts_no_more(void **state)
+{
+    Test *test = *state;
+    guint of_user[N_USERS + 1] = {0};
+    ask(&test->wires[0][0], FLOOD);
+    come_around();
+    answer_and_count(test, FLOOD - OPEN_MAX, of_user); /* the last ones are open now */
+    while (test->server->open->len > 0)
+        answer(test, 0);
+    come_around();
+    clock_usec += 60 * G_USEC_PER_SEC;
+    ask(&test->wires[1][0], OPEN_MAX + 1);
+    come_around();
+    assert_int_equal(n_open_of(test, &test->wires[1][0]), OPEN_MAX);
+    ask(&test->wires[0][0], 1); /* twenty a minute ago are less than three now */
+    come_around();
+    assert_int_equal(n_open_of(test, &test->wires[0][0]), 1);
 }
 
 static void all_are_answered_in_the_order_of_their_connection(void **state)
@@ -257,14 +331,6 @@ static void loop_that_is_never_idle_keeps_nobody_waiting(void **state)
     assert_true(count > 0);
 }
 
-static guint n_open_of(const Test *test, const Wire *wire)
-{
-    guint n = 0;
-    for (guint i = 0; i < test->server->open->len; i++)
-        n += berth_rpc_call_peer(g_ptr_array_index(test->server->open, i)) == wire->peer;
-    return n;
-}
-
 static void connection_that_ends_while_it_waits_is_passed_by(void **state)
 {
     Test *test = *state;
@@ -320,6 +386,9 @@ int main(void)
         TEST(who_asks_for_little_is_served_beside_a_flood),
         TEST(burst_on_one_connection_comes_after_the_first_of_another_user),
         TEST(users_take_turns_whatever_their_connections),
+        TEST(who_was_served_less_of_late_comes_first),
+        TEST(who_asks_one_after_the_other_has_no_more_than_who_waits),
+        TEST(what_was_served_long_ago_counts_no_more),
         TEST(all_are_answered_in_the_order_of_their_connection),
         TEST(call_that_takes_long_makes_room),
         TEST(stream_makes_room_once_it_has_begun),

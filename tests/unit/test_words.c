@@ -39,8 +39,15 @@ static void deed_says_where_how_and_why(void **state)
         {"started", NULL, TRUE, BERTH_REASON_NONE, "started on node a, in slack"},
         {"moved", "b", FALSE, BERTH_REASON_DRAIN,
          "moved from node a to node b: its node is drained"},
+        {"moved", "b", TRUE, BERTH_REASON_STARVED,
+         "moved from node a to node b, in slack: others left it hardly any CPU"},
+        {"moved", "b", FALSE, BERTH_REASON_DEFRAGMENT,
+         "moved from node a to node b: a job that is too large for what is free on any node gets "
+         "its room"},
+        {"moved", "b", TRUE, BERTH_REASON_BALANCE,
+         "moved from node a to node b, in slack: the load of the nodes differs too much"},
         {"moved", "b", TRUE, BERTH_REASON_PRESSURE,
-         "moved from node a to node b, in slack: its node is short of memory or CPU"},
+         "moved from node a to node b, in slack: its node is short of memory"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text =
