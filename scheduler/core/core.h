@@ -176,8 +176,8 @@ typedef struct {
             gboolean by_operator;
             BerthIndexRange
                 tasks; /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET, _EVERY_SET */
-            const BerthIndexRange
-                *others; /* JOB_HELD, JOB_RELEASED: beside TASKS, if that is some */
+            /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_FREEZE_WANTED: beside TASKS, if that is some; rising, behind it */
+            const BerthIndexRange *others;
             gsize n_others;
             gboolean to_disk;               /* JOB_FREEZE_WANTED */
             BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */

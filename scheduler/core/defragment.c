@@ -19,6 +19,7 @@
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
+#include "scheduler/core/predict.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/relief.h"
 #include "scheduler/core/search.h"
@@ -132,8 +133,7 @@ static gboolean leaves_room(const Quest *quest, CoreNode *to, const CoreGuest *g
 /* Those in slack there need not leave for it: it does not wait for them, and what it needs would be short until they have. */
 static gboolean displaces_nobody(const CoreNode *to, const CoreGuest *guest)
 {
-    return core_relief_taken_mib(to) + guest->needs.memory_mib + guest->extra_mib <=
-           to->capacity.memory_mib;
+    return core_relief_taken_mib(to) + core_predict_taken_mib(guest) <= to->capacity.memory_mib;
 }
 
 /* Beside the planned starts that come before the job's. The best fit; where that is its own node, which
@@ -159,7 +159,7 @@ static gboolean want_one_elsewhere(const Quest *quest)
         CoreNode *to = place_for(quest, guest);
         if (to == NULL)
             continue;
-        if (core_want_on(core, guest, to, FALSE, BERTH_REASON_BALANCE)) {
+        if (core_want_on(core, guest, to, FALSE, BERTH_REASON_DEFRAGMENT)) {
             core_move_back_off(core, guest);
             core->plan_wanted = TRUE;
         }

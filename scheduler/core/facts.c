@@ -16,6 +16,7 @@
 #include "scheduler/core/owner.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/predict.h"
+#include "scheduler/core/relief.h"
 #include "scheduler/core/shapes.h"
 #include "scheduler/core/task.h"
 gboolean berth_core_get_task(BerthCore *core, guint64 number, guint32 task, BerthCoreTask *out_task)
@@ -129,10 +130,17 @@ gboolean berth_core_get_node(BerthCore *core, guint32 handle, BerthCoreNode *out
         .opportunistic = {.vcpus = node->slack.vcpus, .memory_mib = node->slack.memory_mib},
         .predicted_milli = core_predict_node(node).cpu_milli,
         .predicted_mib = core_predict_node(node).memory_mib,
+        .extra_mib = node->extra_mib,
+        .headroom_mib = core_relief_headroom_mib(core, node),
+        .available_mib = node->available_mib,
+        .ahead_mib = node->ahead_mib,
+        .host_is_pressed = node->host_is_pressed,
         .used_milli = node->used.cpu_milli,
         .used_mib = node->used.memory_mib,
         .pressed_until_usec =
             node->pressed_until_usec > core->now_usec ? node->pressed_until_usec : 0,
+        .is_short = node->is_short,
+        .short_since_usec = node->short_since_usec,
         .admission = node->admission,
         .is_empty = core_node_is_empty(node),
         .cannot_start = node->cannot_start,

@@ -207,7 +207,7 @@ static const List changed_lists[] = {{"cells", G_STRUCT_OFFSET(BerthCoreEvent, c
                                       G_STRUCT_OFFSET(BerthCoreEvent, changed.n_cells),
                                       sizeof(BerthCoreCell), TRUE, BERTH_CELLS_MAX, cell_members,
                                       G_N_ELEMENTS(cell_members)}};
-static const List hold_lists[] = {
+static const List ranges_lists[] = {
     POINTED("others", request.others, request.n_others, BerthIndexRange, index_members)};
 static const List maintenance_lists[] = {
     POINTED("nodes", maintenance.nodes, maintenance.n_nodes, guint32, handle_members)};
@@ -227,10 +227,10 @@ static const List maintenance_lists[] = {
 
 static const Event events[] = {
     [BERTH_EVENT_JOB_SUBMITTED] = WITH_LISTS("submitted", submitted_members, submitted_lists),
-    [BERTH_EVENT_JOB_CANCELLED] = WITH("cancelled", request_members),
-    [BERTH_EVENT_JOB_HELD] = WITH_LISTS("held", request_members, hold_lists),
-    [BERTH_EVENT_JOB_RELEASED] = WITH_LISTS("unheld", request_members, hold_lists),
-    [BERTH_EVENT_JOB_FREEZE_WANTED] = WITH("freeze-wanted", request_members),
+    [BERTH_EVENT_JOB_CANCELLED] = WITH_LISTS("cancelled", request_members, ranges_lists),
+    [BERTH_EVENT_JOB_HELD] = WITH_LISTS("held", request_members, ranges_lists),
+    [BERTH_EVENT_JOB_RELEASED] = WITH_LISTS("unheld", request_members, ranges_lists),
+    [BERTH_EVENT_JOB_FREEZE_WANTED] = WITH_LISTS("freeze-wanted", request_members, ranges_lists),
     [BERTH_EVENT_JOB_THAW_WANTED] = WITH("thaw-wanted", request_members),
     [BERTH_EVENT_JOB_MIGRATE_WANTED] = WITH("migrate-wanted", request_members),
     [BERTH_EVENT_JOB_MIGRATE_UNWANTED] = WITH("migrate-unwanted", request_members),

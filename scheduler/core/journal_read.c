@@ -217,19 +217,35 @@ static gboolean check_submitted(const BerthCoreJob *job, GError **error)
                         "held-tasks-by-operator", error);
 }
 
+/* All of an array (step 0), or ranges that rise. */
+static gboolean check_tasks(const BerthCoreEvent *event, GError **error)
+{
+    const BerthIndexRange *before = &event->request.tasks;
+    const BerthIndexRange *others = event->request.others;
+    gsize n_others = event->request.n_others;
+    if (before->step == 0)
+        return n_others == 0 || refuse(error, "beside all tasks", "others");
+    if (!check_ranges(before, 1, "request.tasks", error) ||
+        !check_ranges(others, n_others, "others", error))
+        return FALSE;
+    for (gsize i = 0; i < n_others; i++) {
+        if (others[i].first <= before->last)
+            return refuse(error, "ranges that do not rise", "others");
+        before = &others[i];
+    }
+    return TRUE;
+}
+
 static gboolean check_event(const BerthCoreEvent *event, GError **error)
 {
-    const BerthIndexRange *tasks = &event->request.tasks;
-    gboolean is_all = tasks->step == 0;
     switch (event->kind) {
     case BERTH_EVENT_JOB_SUBMITTED:
         return check_submitted(&event->submitted, error);
     case BERTH_EVENT_JOB_CANCELLED:
-        return is_all || check_ranges(tasks, 1, "request.tasks", error);
     case BERTH_EVENT_JOB_HELD:
     case BERTH_EVENT_JOB_RELEASED:
-        return (is_all || check_ranges(tasks, 1, "request.tasks", error)) &&
-               check_ranges(event->request.others, event->request.n_others, "others", error);
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+        return check_tasks(event, error);
     default:
         return TRUE;
     }

@@ -195,12 +195,12 @@ static void count_hindrances(BerthCore *core, const CoreLodger *lodger, guint32 
     }
 }
 
-static void look_at_slack(BerthCore *core, const CoreClass *class, const CoreTask *task,
-                          CoreNeeds needs, BerthCoreWait *wait)
+static void look_at_slack(BerthCore *core, const CoreJob *job, const CoreTask *task,
+                          BerthCoreWait *wait)
 {
-    CoreLodger lodger = {class, class->shape.start, needs, core_predict_held_mib(task), TRUE};
+    CoreLodger lodger = core_slack_newcomer(core, job, task);
     guint32 avoid = core_placement_avoid_for(task);
-    wait->slack = slack_answer(core, class, task);
+    wait->slack = slack_answer(core, job->class, task);
     if (wait->slack != BERTH_SLACK_ROOM || core_slack_find(core, &lodger, avoid) != NULL)
         return;
     wait->slack = BERTH_SLACK_NO_ROOM;
@@ -235,7 +235,7 @@ gboolean berth_core_get_wait(BerthCore *core, guint64 number, guint32 index,
     }
     find_nearest(core, job->class, &wait);
     look_at_plan(core, job, &wait);
-    look_at_slack(core, job->class, task, needs, &wait);
+    look_at_slack(core, job, task, &wait);
     *out_wait = wait;
     return TRUE;
 }

@@ -23,11 +23,12 @@ typedef enum {
     BERTH_HINDRANCE_CPU,    /* it is not predicted to leave so much of that idle */
     BERTH_HINDRANCE_MEMORY, /* likewise */
     BERTH_HINDRANCE_OVERCOMMIT, /* its guests would reserve more than overcommit_max_permille of its memory */
-    BERTH_HINDRANCE_PRESSED, /* it was short of memory lately */
+    BERTH_HINDRANCE_PRESSED, /* it was short of memory lately, or about to be */
     BERTH_HINDRANCE_RESTS,   /* somebody who was started there had to go before he ran, lately */
     BERTH_HINDRANCE_AWAITED, /* what a guest that was put back there needs is not known again yet */
     BERTH_HINDRANCE_EVACUATION, /* all there in slack could not be written out within the evacuation bound */
     BERTH_HINDRANCE_MAINTENANCE, /* it would meet one */
+    BERTH_HINDRANCE_OCCUPIED,    /* its guests occupy more memory than they are predicted to need */
     BERTH_N_HINDRANCES,
 } BerthHindrance;
 

@@ -3,6 +3,7 @@
  * left alone. */
 #include "scheduler/core/moves.h"
 
+#include "scheduler/core/class.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -15,6 +16,12 @@ static guint64 to_copy_mib(const CoreGuest *guest)
     return guest->touched_mib > 0 ? MIN(guest->touched_mib, all_mib) : all_mib;
 }
 
+static gint64 copied_usec(gint64 fixed_usec, guint64 mib, gint64 mib_per_sec)
+{
+    gint64 copy_usec = (gint64)mib * (gint64)G_USEC_PER_SEC / MAX(mib_per_sec, 1);
+    return core_time_add(fixed_usec, copy_usec);
+}
+
 /* Pre-copy sends what was dirtied meanwhile again: with rate R and bandwidth B it sends M / (1 - R/B)
  * in all (Clark et al., NSDI 2005; bench/costs measures it, within 3 % up to R = 3/4 B). It is taken as
  * twice M at most: that a guest which dirties faster than half of B is made to dirty less is assumed.
@@ -23,18 +30,29 @@ gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 per_sec = core->tunings[BERTH_TUNING_MIGRATE_MIB_PER_SEC];
     gint64 dirty = MIN((gint64)guest->dirty_mib_per_sec, per_sec / 2);
-    gint64 copy_usec =
-        (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec - dirty, 1);
-    return core_time_add(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], copy_usec);
+    return copied_usec(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], to_copy_mib(guest),
+                       per_sec - dirty);
 }
 
 gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
 {
-    gint64 per_sec = core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
-    gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec, 1);
     gint64 signal_usec = guest->is_frozen ? 0 : guest->task->job->checkpoint_signal_usec;
-    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC],
-                         core_time_add(signal_usec, copy_usec));
+    gint64 saved_usec =
+        copied_usec(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], to_copy_mib(guest),
+                    core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC]);
+    return core_time_add(signal_usec, saved_usec);
+}
+
+gint64 core_move_away_usec(const BerthCore *core, const CoreClass *class, guint64 mib,
+                           gint64 signal_usec)
+{
+    const gint64 *tunings = core->tunings;
+    gint64 moved_usec = copied_usec(tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], mib,
+                                    tunings[BERTH_TUNING_MIGRATE_MIB_PER_SEC]);
+    gint64 saved_usec = copied_usec(tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], mib,
+                                    tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC]);
+    return MAX(core_class_can_move(core, class) ? moved_usec : 0,
+               core_class_can_checkpoint(core, class) ? core_time_add(signal_usec, saved_usec) : 0);
 }
 
 /* --- how many ------------------------------------------------------------------------------- */

@@ -65,6 +65,10 @@ void core_move_call_off(BerthCore *core, CoreGuest *guest);
 /* How long moving GUEST takes, and how long a checkpoint of it. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
 gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
+/* The longer of those of both ways that one of CLASS can go, for a guest of which only MIB to copy are known, and SIGNAL_USEC
+ * that it is given before it is saved. */
+gint64 core_move_away_usec(const BerthCore *core, const CoreClass *class, guint64 mib,
+                           gint64 signal_usec);
 /* GUEST could not be moved, or saved to leave: no drain and no relief moves it for a while, longer each time. */
 void core_move_rest(BerthCore *core, CoreGuest *guest);
 /* A checkpoint that was to make room has worked, or not: then the next is not begun before it has rested, likewise. */

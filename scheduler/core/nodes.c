@@ -160,6 +160,9 @@ void core_nodes_init(CoreNodes *nodes)
     nodes->width = 0;
     nodes->spans = NULL;
     nodes->slacks = NULL;
+    nodes->largest = NULL;
+    nodes->most = (CoreSize){0, 0};
+    nodes->largest_is_old = FALSE;
     nodes->keep_cpu_permille = nodes->keep_memory_permille = 0;
     nodes->changes = g_array_new(FALSE, FALSE, sizeof(guint32));
     nodes->first_change = 1;
@@ -246,6 +249,11 @@ static void add_used(CoreNode *node, CoreNeeds used, gboolean is_opportunistic, 
     node->n_in_slack += is_opportunistic ? (guint)sign : 0;
 }
 
+void core_nodes_note_growth(CoreNode *node, const CoreGuest *guest)
+{
+    node->grows_until_usec = MAX(node->grows_until_usec, core_growth_until_usec(&guest->growth));
+}
+
 void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
 {
     CoreSize *part = part_of(node, guest->is_opportunistic);
@@ -255,6 +263,8 @@ void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     if (guest->cells == 0 && !guest->is_opportunistic)
         guest->cells = core_cells_choose(nodes, node, guest->size);
     core_cells_take(node, guest->cells, guest->size);
+    if (!guest->is_opportunistic)
+        core_nodes_note_growth(node, guest);
     *part = core_size_add(*part, guest->size);
     add_needs(node, guest->needs, 1);
     add_used(node, guest->used, guest->is_opportunistic, 1);
@@ -296,6 +306,8 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->held_extra_mib = guest->extra_mib;
     to->extra_mib += guest->held_extra_mib;
     g_ptr_array_add(to->incoming, guest);
+    if (!guest->is_opportunistic_there)
+        core_nodes_note_growth(to, guest);
     guest->to_cells =
         guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, to, guest->to_size);
     core_cells_take(to, guest->to_cells, guest->to_size);
@@ -343,10 +355,44 @@ GPtrArray *core_node_guests_sorted(const CoreNode *node)
     return guests;
 }
 
+/* --- the largest ---------------------------------------------------------------------------- */
+
+gboolean core_node_is_larger(const CoreNode *a, const CoreNode *b)
+{
+    if (a->capacity.memory_mib != b->capacity.memory_mib)
+        return a->capacity.memory_mib > b->capacity.memory_mib;
+    return a->capacity.vcpus > b->capacity.vcpus;
+}
+
+static void find_largest(CoreNodes *nodes)
+{
+    nodes->largest = NULL;
+    nodes->most = (CoreSize){0, 0};
+    for (guint i = 0; i < nodes->nodes->len; i++) {
+        const CoreNode *node = g_ptr_array_index(nodes->nodes, i);
+        if (!node->has_joined)
+            continue;
+        if (nodes->largest == NULL || core_node_is_larger(node, nodes->largest))
+            nodes->largest = node;
+        nodes->most.vcpus = MAX(nodes->most.vcpus, node->capacity.vcpus);
+        nodes->most.memory_mib = MAX(nodes->most.memory_mib, node->capacity.memory_mib);
+    }
+}
+
+const CoreNode *core_nodes_largest(CoreNodes *nodes, CoreSize *out_most)
+{
+    if (nodes->largest_is_old)
+        find_largest(nodes);
+    nodes->largest_is_old = FALSE;
+    *out_most = nodes->most;
+    return nodes->largest;
+}
+
 /* --- the tree ------------------------------------------------------------------------------- */
 
 static void set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity)
 {
+    nodes->largest_is_old = TRUE;
     nodes->total_vcpus += capacity->vcpus;
     nodes->total_vcpus -= node->capacity.vcpus;
     nodes->total_mib += capacity->memory_mib;

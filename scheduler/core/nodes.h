@@ -17,7 +17,12 @@ CoreSize core_node_unreserved(const CoreNode *node);
 /* How much ROOM is, in MiB: a vCPU counts as the memory that the cluster has for each, to a power of
  * two. The less a fit leaves, the better it is. */
 guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room);
-/* NODE is as INFO says. */
+/* A has more memory, or as much and more vCPUs. */
+gboolean core_node_is_larger(const CoreNode *a, const CoreNode *b);
+/* The largest of all that ever joined, the first of such; NULL = none has. OUT_MOST: no node has more vCPUs, and none more memory. Looks
+ * at all of them only when one has joined or changed. */
+const CoreNode *core_nodes_largest(CoreNodes *nodes, CoreSize *out_most);
+/* NODE is as INFO says, and has joined, or is about to be noted so. */
 void core_nodes_set_info(CoreNodes *nodes, CoreNode *node, const BerthCoreNodeInfo *info);
 /* No guest is there, comes there, or is to be removed there. */
 gboolean core_node_is_empty(const CoreNode *node);
@@ -34,6 +39,9 @@ guint64 core_nodes_next_change(const CoreNodes *nodes);
 void core_nodes_one_left(CoreNodes *nodes, const CoreNode *node);
 /* NODE may have more room than it had: the next pass looks at it. */
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node);
+
+/* GUEST is backed by NODE, or comes to be, and may be growing. */
+void core_nodes_note_growth(CoreNode *node, const CoreGuest *guest);
 
 /* GUEST takes, or no longer takes, its part of NODE. The cells that GUEST says it spans, else those
  * that suit it best; it spans none afterwards. */

@@ -260,6 +260,7 @@ static void begin(BerthCore *core, CoreGuest *guest)
         guest->reports = 0;
     }
     guest->touched_mib = guest->extra_mib = guest->ungrown_mib = 0;
+    guest->growth = (CoreGrowth){0};
     guest->is_put_back = guest->is_half_known = FALSE;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
@@ -348,19 +349,29 @@ static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
     guest->needs = needs;
 }
 
-/* Hosts count some of the overhead, too. */
-static guint64 occupied_mib(const BerthCore *core, const CoreGuest *guest)
+guint64 core_predict_occupied_mib(const BerthCore *core, const CoreGuest *guest)
 {
     guint64 touched_mib = guest->touched_mib;
     guint64 with_overhead = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
     return MIN(with_overhead, guest->size.memory_mib);
 }
 
+guint64 core_predict_taken_mib(const CoreGuest *guest)
+{
+    return guest->needs.memory_mib + guest->extra_mib;
+}
+
+guint64 core_predict_measured_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 needed = at_most(with_margin(core, guest->peak), whole(guest->size)).memory_mib;
+    return MAX(needed, core_predict_occupied_mib(core, guest));
+}
+
 void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     guest->touched_mib = touched_mib;
-    guint64 occupied = occupied_mib(core, guest);
+    guint64 occupied = core_predict_occupied_mib(core, guest);
     guint64 extra = occupied - MIN(occupied, guest->needs.memory_mib);
     node->extra_mib += extra - guest->extra_mib;
     guest->extra_mib = extra;
@@ -389,8 +400,8 @@ void core_predict_grows(BerthCore *core, CoreGuest *guest)
 
 guint64 core_predict_growth_mib(const BerthCore *core, const CoreGuest *guest)
 {
-    guint64 without_mib =
-        MAX(guest->ungrown_mib, MIN(occupied_mib(core, guest), guest->old_size.memory_mib));
+    guint64 without_mib = MAX(guest->ungrown_mib, MIN(core_predict_occupied_mib(core, guest),
+                                                      guest->old_size.memory_mib));
     return guest->size.memory_mib - MIN(guest->size.memory_mib, without_mib);
 }
 
@@ -463,6 +474,16 @@ static void tell_peak(BerthCore *core, CoreGuest *guest)
     core_emit_changed(core, task);
 }
 
+/* Where it is, and where it goes. */
+static void note_growth(BerthCore *core, CoreGuest *guest, guint64 touched_mib)
+{
+    core_growth_note(&guest->growth, core->now_usec, touched_mib);
+    if (!guest->is_opportunistic)
+        core_nodes_note_growth(core_nodes_get(&core->nodes, guest->node), guest);
+    if (guest->op == BERTH_OP_MIGRATING && !guest->is_opportunistic_there)
+        core_nodes_note_growth(core_nodes_get(&core->nodes, guest->to), guest);
+}
+
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -479,6 +500,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     guest->used = used;
     guest->reports++;
     guest->reported_usec = core->now_usec;
+    note_growth(core, guest, usage->touched_mib);
     guest->touched_mib = usage->touched_mib;
     guest->dirty_mib_per_sec = usage->dirty_mib_per_sec;
     guest->peak.cpu_milli = (guint32)follow(guest->peak.cpu_milli, used.cpu_milli, kept_cpu);

@@ -38,6 +38,12 @@ void core_predict_fits(BerthCore *core, CoreGuest *guest);
 /* GUEST occupies TOUCHED_MIB of its host, 0 = not told. What that is beyond its needs is no demand, but
  * nobody else can have it. */
 void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib);
+/* That memory, with its overhead, of which hosts count some, too; 0: not known. */
+guint64 core_predict_occupied_mib(const BerthCore *core, const CoreGuest *guest);
+/* Of its node's memory: what it is thought to need, and what it occupies beyond that. */
+guint64 core_predict_taken_mib(const CoreGuest *guest);
+/* What it was measured to need, with the margin, or occupies: without what is assumed until it has settled. */
+guint64 core_predict_measured_mib(const BerthCore *core, const CoreGuest *guest);
 /* GUEST's task has ended well: its siblings will need as much. */
 void core_predict_learn(BerthCore *core, const CoreGuest *guest);
 /* What all guests of NODE together are thought to need at most: memory as the sum of theirs; vCPUs

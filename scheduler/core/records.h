@@ -103,7 +103,7 @@ typedef struct {
                                 * run. That it does stand still is the state SUSPENDED. */
     gint64 frozen_usec;        /* since when it does; 0 = it does not */
     gboolean
-        wants_backing; /* it has starved in slack, and waits for a backed start until one runs */
+        wants_backing; /* it has starved in slack, or was crowded out of it, and waits for a backed start until one runs */
     gboolean
         freeze_to_disk; /* it is to stand still without a guest, as a checkpoint; with FREEZE_REASON */
     guint32 migrate_to; /* handle of the node to which its guest is being moved; 0 = it is not: a
@@ -260,10 +260,19 @@ typedef struct {
     BerthResources opportunistic; /* reserved by the guests that run in slack */
     guint32 predicted_milli;      /* vCPUs that its guests are predicted to use, in 1/1000 */
     guint64 predicted_mib;
+    guint64 extra_mib;     /* that they occupy beyond that */
+    guint64 headroom_mib;  /* of its capacity: to stay free of slack */
+    guint64 available_mib; /* of its host, as it said last; 0 = not told */
+    guint64
+        ahead_mib; /* that those which it backs will have come to take when who is in its slack has left */
+    gboolean
+        host_is_pressed; /* its host said last that it lacks memory: little is available, or tasks stall */
     guint32 used_milli; /* that they were reported to use last */
     guint64 used_mib;
     gint64
-        pressed_until_usec; /* it was short of memory: nobody comes into its slack; 0 = it was not */
+        pressed_until_usec; /* it was short of memory, or about to be: nobody comes into its slack; 0 = it was not */
+    gboolean is_short;       /* guests in its slack have to leave for memory, since ... */
+    gint64 short_since_usec; /* ... then; kept when that has ended */
     BerthNodeAdmission admission;
     gboolean is_empty; /* no guest is there, on its way there, or to be removed there */
     /* Why it gets no new guests although it is UP. */

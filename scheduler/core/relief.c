@@ -12,6 +12,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/lead.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -27,17 +28,9 @@ static guint64 copy_mib(const CoreGuest *guest)
                1);
 }
 
-/* Of its node's memory: what it is predicted to need, and what it occupies beyond that. */
-static guint64 takes_mib(const CoreGuest *guest)
-{
-    return guest->needs.memory_mib + guest->extra_mib;
-}
-
-/* One that waits for room elsewhere may never leave. */
 static gboolean is_leaving(const CoreGuest *guest)
 {
-    return (guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room) ||
-           guest->op == BERTH_OP_CHECKPOINTING || guest->phase > BERTH_GUEST_RUNNING;
+    return guest->leaves_usec != 0 || guest->phase > BERTH_GUEST_RUNNING;
 }
 
 /* That it is not known to run does not mean that its command has not begun. */
@@ -74,8 +67,8 @@ static gboolean is_better_victim(const CoreGuest *a, const CoreGuest *b)
     gboolean starts_b = b->phase == BERTH_GUEST_STARTING;
     if (starts_a != starts_b)
         return starts_a;
-    guint64 worth_a = takes_mib(a) * copy_mib(b);
-    guint64 worth_b = takes_mib(b) * copy_mib(a);
+    guint64 worth_a = core_predict_taken_mib(a) * copy_mib(b);
+    guint64 worth_b = core_predict_taken_mib(b) * copy_mib(a);
     if (worth_a != worth_b)
         return worth_a > worth_b;
     return core_guest_is_younger(a, b);
@@ -104,13 +97,14 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
     return best;
 }
 
+/* --- leaving -------------------------------------------------------------------------------- */
+
 /* What a backed start waits for is not held up by what goes on elsewhere, and no more is memory that
  * backed guests are about to lack: the cap of the cluster is for moves that can wait. Page cache is no
  * demand, but counts here as need does: who grows meanwhile gets no memory that others fill with it. */
-static gboolean is_urgent(const CoreNode *node, BerthReason reason)
+static gboolean is_urgent(const CoreNode *node, guint64 ahead_mib)
 {
-    return reason == BERTH_REASON_ROOM_NEEDED ||
-           core_relief_taken_mib(node) > node->capacity.memory_mib;
+    return core_relief_taken_mib(node) + ahead_mib > node->capacity.memory_mib;
 }
 
 /* At either end. What only waits for room takes no turn from those who make it. */
@@ -126,7 +120,7 @@ typedef enum {
     WAITS,  /* as many as may leave at a time */
 } Eviction;
 
-static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
+static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason, gboolean urgent)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     if (guest->phase == BERTH_GUEST_STARTING) {
@@ -134,7 +128,6 @@ static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
         return LEAVES;
     }
     CoreLodger lodger = core_slack_lodger(guest);
-    gboolean urgent = is_urgent(node, reason);
     if (!may_begin(core, node, urgent))
         return WAITS;
     core_move_let_go(core, guest);
@@ -158,7 +151,7 @@ static guint64 leaving_mib(const CoreNode *node)
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         if (guest->is_opportunistic && is_leaving(guest))
-            sum += takes_mib(guest);
+            sum += core_predict_taken_mib(guest);
     }
     return sum;
 }
@@ -192,12 +185,13 @@ static gboolean ask_balloons(BerthCore *core, CoreNode *node, guint64 room_mib)
 }
 
 /* Until what stays takes no more than ROOM_MIB. */
-static void evict_until(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReason reason)
+static void evict_until(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReason reason,
+                        gboolean urgent)
 {
     CoreGuest *victim;
     while (core_relief_taken_mib(node) >
                room_mib + leaving_mib(node) + core_balloon_under_way_mib(node) &&
-           (victim = victim_on(core, node)) != NULL && evict(core, victim, reason) != WAITS)
+           (victim = victim_on(core, node)) != NULL && evict(core, victim, reason, urgent) != WAITS)
         ;
 }
 
@@ -214,7 +208,7 @@ gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
     if (node->slack.memory_mib == 0)
         return TRUE;
     if (core_relief_taken_mib(node) > room_mib && !ask_balloons(core, node, room_mib))
-        evict_until(core, node, room_mib, BERTH_REASON_ROOM_NEEDED);
+        evict_until(core, node, room_mib, BERTH_REASON_ROOM_NEEDED, TRUE);
     return core_relief_taken_mib(node) <= room_mib && !may_be_full(core, node);
 }
 
@@ -276,7 +270,7 @@ static CoreGuest *largest_on(const BerthCore *core, const CoreNode *node)
 /* Guests in slack have grown: nothing may hold up a backed guest for longer than the bound. One
  * leaves at a time. As where they are let in, what they use counts, without page cache: they may drop
  * that, and are asked to, when the room is needed. */
-static void keep_bound(BerthCore *core, CoreNode *node)
+static void keep_bound(BerthCore *core, CoreNode *node, gboolean urgent)
 {
     CoreGuest *largest;
     Eviction eviction = CANNOT;
@@ -284,13 +278,13 @@ static void keep_bound(BerthCore *core, CoreNode *node)
         leaving_mib(node) > 0)
         return;
     while (eviction == CANNOT && (largest = largest_on(core, node)) != NULL) {
-        eviction = evict(core, largest, BERTH_REASON_SLACK_FULL);
+        eviction = evict(core, largest, BERTH_REASON_SLACK_FULL, urgent);
         if (eviction == LEAVES)
             core_move_back_off(core, largest);
     }
 }
 
-static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)
+guint64 core_relief_headroom_mib(const BerthCore *core, const CoreNode *node)
 {
     return node->capacity.memory_mib *
            (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE] / 1000;
@@ -299,13 +293,14 @@ static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)
 guint64 core_relief_well_mib(const BerthCore *core, const CoreNode *node)
 {
     guint64 well = (guint64)core->tunings[BERTH_TUNING_WELL_PERMILLE];
-    return MIN(headroom_mib(core, node) * well / 1000, node->capacity.memory_mib);
+    return MIN(core_relief_headroom_mib(core, node) * well / 1000, node->capacity.memory_mib);
 }
 
 /* So much of its headroom is left when it is pressed. */
 static guint64 pressed_mib(const BerthCore *core, const CoreNode *node)
 {
-    return headroom_mib(core, node) * (guint64)core->tunings[BERTH_TUNING_PRESSED_PERMILLE] / 1000;
+    return core_relief_headroom_mib(core, node) *
+           (guint64)core->tunings[BERTH_TUNING_PRESSED_PERMILLE] / 1000;
 }
 
 static gboolean is_pressed(const BerthCore *core, const CoreNode *node,
@@ -332,36 +327,97 @@ static gboolean is_settling_anew(const BerthCore *core, const CoreNode *node)
  * pressed. Less what those who leave occupy. */
 static guint64 lacking_mib(const BerthCore *core, const CoreNode *node)
 {
-    guint64 headroom = headroom_mib(core, node);
+    guint64 headroom = core_relief_headroom_mib(core, node);
     guint64 lacking = node->available_mib > 0 && node->available_mib < headroom
                           ? headroom - node->available_mib
                           : pressed_mib(core, node);
     return lacking - MIN(lacking, leaving_mib(node));
 }
 
-/* Begins when so much of the headroom is used up that its node is pressed, and ends when all of it is there again;
- * balloons, which cost little and take their time, begin when any of it is used up. */
+/* Nobody comes into its slack for a while. */
+static void shut(const BerthCore *core, CoreNode *node)
+{
+    node->pressed_until_usec =
+        core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+}
+
+/* As core_relief_taken_mib(), with those who settle anew at what they were measured to take: that they have reserved more is no
+ * growth. */
+static guint64 measured_mib(const BerthCore *core, const CoreNode *node)
+{
+    guint64 sum = core_relief_taken_mib(node);
+    for (guint i = 0; i < node->guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (core_predict_settles_anew(core, guest))
+            sum -= core_predict_taken_mib(guest) -
+                   MIN(core_predict_measured_mib(core, guest), core_predict_taken_mib(guest));
+    }
+    return sum;
+}
+
+/* The driver is told, so that somebody can see how long relief takes. */
+static void set_short(BerthCore *core, CoreNode *node, gboolean is_short)
+{
+    if (node->is_short == is_short)
+        return;
+    node->is_short = is_short;
+    if (is_short)
+        node->short_since_usec = core->now_usec;
+    core_emit_node(core, node);
+}
+
+/* Backed guests that grow will have taken AHEAD_MIB before anybody has left: beside it the half of the headroom that is not for
+ * what comes meanwhile is to be free. */
+static void make_way(BerthCore *core, CoreNode *node, guint64 ahead_mib)
+{
+    guint64 unknown = core_relief_taken_mib(node) - measured_mib(core, node);
+    guint64 room = node->capacity.memory_mib - pressed_mib(core, node);
+    room = room - MIN(room, ahead_mib) + unknown;
+    shut(core, node);
+    if (!ask_balloons(core, node, room))
+        evict_until(core, node, room, BERTH_REASON_PRESSURE, TRUE);
+}
+
+/* Begins when so much of the headroom is used up that its node is pressed, or what will come before anybody has left has no room, and ends
+ * when all of it is there again; balloons, which cost little and take their time, begin when any of it is used up. */
+static void relieve(BerthCore *core, CoreNode *node, gboolean pressed, guint64 ahead_mib)
+{
+    guint64 capacity = node->capacity.memory_mib;
+    guint64 safe_mib = capacity - core_relief_headroom_mib(core, node);
+    guint64 taken = core_relief_taken_mib(node);
+    gboolean is_known = taken > safe_mib && (pressed || !is_settling_anew(core, node));
+    gboolean is_short = is_known && taken > capacity - pressed_mib(core, node);
+    gboolean grows_full =
+        ahead_mib > pressed_mib(core, node) && measured_mib(core, node) + ahead_mib > capacity;
+    gboolean urgent = is_urgent(node, ahead_mib);
+    if (pressed || is_short || grows_full)
+        set_short(core, node, TRUE);
+    else if (taken <= safe_mib && ahead_mib <= pressed_mib(core, node) && !node->host_is_pressed &&
+             leaving_mib(node) == 0)
+        set_short(core, node, FALSE);
+    gboolean is_relieved = pressed && core_balloon_relieve(core, node, lacking_mib(core, node));
+    if (is_known)
+        ask_balloons(core, node, capacity - core_relief_well_mib(core, node));
+    if (grows_full)
+        make_way(core, node, ahead_mib);
+    if (is_short)
+        evict_until(core, node, safe_mib, BERTH_REASON_PRESSURE, urgent);
+    else if (pressed && !is_relieved && leaving_mib(node) == 0)
+        evict_until(core, node, taken - core_balloon_under_way_mib(node) - 1, BERTH_REASON_PRESSURE,
+                    urgent);
+}
+
 static void check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
-    guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
-    guint64 safe_mib = node->capacity.memory_mib * (1000 - headroom) / 1000;
-    guint64 left = headroom * (guint64)core->tunings[BERTH_TUNING_PRESSED_PERMILLE];
-    guint64 pressed_at_mib = node->capacity.memory_mib * (1000000 - left) / 1000000;
-    if (node->slack.memory_mib == 0)
+    node->ahead_mib = node->slack.memory_mib > 0 ? core_lead_mib(core, node) : 0;
+    if (node->slack.memory_mib == 0) {
+        set_short(core, node, FALSE);
         return;
+    }
     /* What a guest that was put back uses is not known: it is taken at the most that it used. */
     if (!core_predict_awaits_any(core, node))
-        keep_bound(core, node);
-    gboolean is_relieved = pressed && core_balloon_relieve(core, node, lacking_mib(core, node));
-    gboolean is_full =
-        core_relief_taken_mib(node) > safe_mib && (pressed || !is_settling_anew(core, node));
-    if (is_full)
-        ask_balloons(core, node, node->capacity.memory_mib - core_relief_well_mib(core, node));
-    if (is_full && core_relief_taken_mib(node) > pressed_at_mib)
-        evict_until(core, node, safe_mib, BERTH_REASON_PRESSURE);
-    else if (pressed && !is_relieved && leaving_mib(node) == 0)
-        evict_until(core, node, core_relief_taken_mib(node) - core_balloon_under_way_mib(node) - 1,
-                    BERTH_REASON_PRESSURE);
+        keep_bound(core, node, is_urgent(node, node->ahead_mib));
+    relieve(core, node, pressed, node->ahead_mib);
 }
 
 void core_relief_check(BerthCore *core, CoreNode *node)
@@ -373,9 +429,9 @@ void core_relief_report(BerthCore *core, CoreNode *node, const BerthCoreNodeUsag
 {
     gboolean pressed = is_pressed(core, node, usage);
     node->available_mib = usage->memory_available_mib;
+    node->host_is_pressed = pressed;
     if (pressed)
-        node->pressed_until_usec =
-            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+        shut(core, node);
     check(core, node, pressed);
     core_balloon_relax(core, node);
 }

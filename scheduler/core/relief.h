@@ -32,3 +32,5 @@ void core_relief_report(BerthCore *core, CoreNode *node, const BerthCoreNodeUsag
 guint64 core_relief_taken_mib(const CoreNode *node);
 /* Of the host: with so much available balloons have taken enough. */
 guint64 core_relief_well_mib(const BerthCore *core, const CoreNode *node);
+/* Of NODE's memory: to stay free of slack, for what predictions miss. */
+guint64 core_relief_headroom_mib(const BerthCore *core, const CoreNode *node);

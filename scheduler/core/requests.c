@@ -28,15 +28,6 @@ typedef struct {
     const CoreNode *largest;
 } Candidates;
 
-static gboolean is_larger(const CoreNode *a, const CoreNode *b)
-{
-    CoreSize size_a = core_node_capacity(a);
-    CoreSize size_b = core_node_capacity(b);
-    if (size_a.memory_mib != size_b.memory_mib)
-        return size_a.memory_mib > size_b.memory_mib;
-    return size_a.vcpus > size_b.vcpus;
-}
-
 static void consider(Candidates *candidates, const CoreNode *node, CoreSize need, guint32 guests)
 {
     if (!node->has_joined) {
@@ -46,7 +37,7 @@ static void consider(Candidates *candidates, const CoreNode *node, CoreSize need
     candidates->places +=
         core_size_count(need, core_node_capacity(node), guests - candidates->places);
     candidates->has_room = candidates->places == guests;
-    if (candidates->largest == NULL || is_larger(node, candidates->largest))
+    if (candidates->largest == NULL || core_node_is_larger(node, candidates->largest))
         candidates->largest = node;
 }
 
@@ -70,11 +61,25 @@ static void set_error_too_large(const BerthCore *core, const BerthCoreJob *job,
                 memory - MIN(memory, overhead));
 }
 
-static gboolean check_fits_some_node(const BerthCore *core, const BerthCoreJob *job, GError **error)
+/* That is told without a look at each of them. */
+static gboolean check_largest(BerthCore *core, const BerthCoreJob *job, CoreSize need,
+                              GError **error)
+{
+    CoreSize most;
+    const CoreNode *largest = core_nodes_largest(&core->nodes, &most);
+    if (job->n_nodes > 0 || largest == NULL || core_size_fits(need, most))
+        return TRUE;
+    set_error_too_large(core, job, largest, error);
+    return FALSE;
+}
+
+static gboolean check_fits_some_node(BerthCore *core, const BerthCoreJob *job, GError **error)
 {
     Candidates candidates = {0};
     CoreSize need = core_size_of(core, &job->resources);
     guint32 guests = MAX(job->guests, 1);
+    if (!check_largest(core, job, need, error))
+        return FALSE;
     if (job->n_nodes == 0) {
         for (guint32 handle = 1; handle <= core->nodes.nodes->len && !candidates.has_room; handle++)
             consider(&candidates, core_nodes_get(&core->nodes, handle), need, guests);
@@ -97,7 +102,7 @@ static gboolean check_fits_some_node(const BerthCore *core, const BerthCoreJob *
     return FALSE;
 }
 
-static gboolean check_job(const BerthCore *core, const BerthCoreJob *job, GError **error)
+static gboolean check_job(BerthCore *core, const BerthCoreJob *job, GError **error)
 {
     if (job->resources.vcpus == 0 || job->resources.memory_mib == 0) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -159,14 +164,25 @@ static gboolean names_some(const CoreAsk *ask)
     return ask->tasks.step != 0;
 }
 
+/* They rise: the one that may have it is found by halving, whatever their number, as each task is asked about. */
+static gboolean is_in_others(const CoreAsk *ask, guint32 index)
+{
+    gsize low = 0;
+    gsize high = ask->n_others;
+    while (low < high) {
+        gsize middle = low + (high - low) / 2;
+        if (ask->others[middle].last < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ask->n_others && berth_index_range_contains(&ask->others[low], index);
+}
+
 static gboolean has_index(const CoreAsk *ask, guint32 index)
 {
-    if (!names_some(ask) || berth_index_range_contains(&ask->tasks, index))
-        return TRUE;
-    for (gsize i = 0; i < ask->n_others; i++)
-        if (berth_index_range_contains(&ask->others[i], index))
-            return TRUE;
-    return FALSE;
+    return !names_some(ask) || berth_index_range_contains(&ask->tasks, index) ||
+           is_in_others(ask, index);
 }
 
 gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task)

@@ -7,7 +7,7 @@
 typedef struct {
     guint64 job;
     BerthIndexRange tasks;         /* of an array; step 0 = all */
-    const BerthIndexRange *others; /* beside TASKS, if that is some */
+    const BerthIndexRange *others; /* beside TASKS, if that is some: rising, and behind it */
     gsize n_others;
     gboolean by_operator;
 } CoreAsk;

@@ -27,7 +27,7 @@ guint64 core_room_need_mib(const BerthCore *core, const CoreGuest *guest)
     case BERTH_OP_RESIZING:
         return core_predict_growth_mib(core, guest);
     default:
-        return guest->needs.memory_mib + guest->extra_mib;
+        return core_predict_taken_mib(guest);
     }
 }
 

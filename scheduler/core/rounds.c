@@ -138,7 +138,7 @@ static void feed(BerthCore *core, CoreGuest *guest)
     CoreNode *to = core_slack_find(core, &lodger, guest->node);
     /* What one that is on its way will use there is not known either. */
     if (to != NULL && to->incoming->len == 0 &&
-        core_want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
+        core_want_on(core, guest, to, TRUE, BERTH_REASON_STARVED))
         core_move_back_off(core, guest);
 }
 

@@ -15,6 +15,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/gather.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/lead.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -26,11 +27,27 @@
 #include "scheduler/core/profile.h"
 #include "scheduler/core/relief.h"
 #include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
 
 CoreLodger core_slack_lodger(const CoreGuest *guest)
 {
-    CoreNeeds needs = {guest->needs.cpu_milli, guest->needs.memory_mib + guest->extra_mib};
-    return (CoreLodger){guest->task->job->class, guest->size, needs, guest->used.memory_mib, FALSE};
+    CoreNeeds needs = {guest->needs.cpu_milli, core_predict_taken_mib(guest)};
+    const CoreJob *job = guest->task->job;
+    return (CoreLodger){.class = job->class,
+                        .size = guest->size,
+                        .needs = needs,
+                        .used_mib = guest->used.memory_mib,
+                        .signal_usec = job->checkpoint_signal_usec};
+}
+
+CoreLodger core_slack_newcomer(const BerthCore *core, const CoreJob *job, const CoreTask *task)
+{
+    return (CoreLodger){.class = job->class,
+                        .size = job->class->shape.start,
+                        .needs = core_predict_new(core, job, task),
+                        .used_mib = core_predict_held_mib(task),
+                        .signal_usec = job->checkpoint_signal_usec,
+                        .starts = TRUE};
 }
 
 /* All there but GONE, which may be NULL, and LODGER could be written out within the evacuation bound, if they grow a little
@@ -42,6 +59,27 @@ static gboolean could_leave(const BerthCore *core, const CoreNode *node, const C
     guint64 gone_mib = gone != NULL ? gone->used.memory_mib : 0;
     return core_node_slack_load_mib(&core->nodes, node, n_more, lodger->used_mib - gone_mib) <=
            core_relief_most_mib(core);
+}
+
+/* What backed guests are about to take before LODGER could have left again is no room. Its copy is what it needs. */
+static gboolean has_room_ahead(const BerthCore *core, const CoreNode *node,
+                               const CoreLodger *lodger, guint64 room_mib)
+{
+    return lodger->needs.memory_mib + core_lead_with_mib(core, node, lodger->class,
+                                                         lodger->needs.memory_mib,
+                                                         lodger->signal_usec) <=
+           room_mib;
+}
+
+/* There is too little memory: that is by what the guests are predicted to need, or only with what they occupy beyond that. */
+static BerthHindrance memory_hindrance(const BerthCore *core, const CoreNode *node,
+                                       const CoreLodger *lodger, const CoreGuest *gone)
+{
+    guint64 needed_mib = node->needs.memory_mib - (gone != NULL ? gone->needs.memory_mib : 0);
+    guint64 most_mib = node->capacity.memory_mib * (1000 - core->nodes.keep_memory_permille) / 1000;
+    gboolean is_open = core_node_is_open(node) && node->n_strays == 0;
+    return is_open && needed_mib + lodger->needs.memory_mib <= most_mib ? BERTH_HINDRANCE_OCCUPIED
+                                                                        : BERTH_HINDRANCE_MEMORY;
 }
 
 /* If GONE, who is there and may be NULL, had left. */
@@ -57,7 +95,7 @@ static BerthHindrance hindrance(const BerthCore *core, const CoreNode *node,
     if (lodger->needs.cpu_milli > room.cpu_milli || lodger->size.vcpus > node->capacity.vcpus)
         return BERTH_HINDRANCE_CPU;
     if (lodger->needs.memory_mib > room.memory_mib)
-        return BERTH_HINDRANCE_MEMORY;
+        return memory_hindrance(core, node, lodger, gone);
     if (reserved + lodger->size.memory_mib > most)
         return BERTH_HINDRANCE_OVERCOMMIT;
     if (core->now_usec < node->pressed_until_usec)
@@ -70,6 +108,8 @@ static BerthHindrance hindrance(const BerthCore *core, const CoreNode *node,
         return BERTH_HINDRANCE_EVACUATION;
     if (core_maintenance_forbids(core, node, lodger->class, length_usec))
         return BERTH_HINDRANCE_MAINTENANCE;
+    if (!has_room_ahead(core, node, lodger, room.memory_mib))
+        return BERTH_HINDRANCE_PRESSED;
     return BERTH_HINDRANCE_NONE;
 }
 
@@ -180,8 +220,7 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
         !core_class_may_be_in_slack(core, class) ||
         !core_checkpoint_has_space_in_slack(core, class) || wants_backing(task))
         return FALSE;
-    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
-                         core_predict_held_mib(task), TRUE};
+    CoreLodger lodger = core_slack_newcomer(core, job, task);
     return core_slack_find(core, &lodger, core_placement_avoid(class)) != NULL;
 }
 
@@ -231,8 +270,7 @@ static gboolean try_in_slack(BerthCore *core, SlackPass *pass, CoreClass *class)
     gboolean was_close;
     if (!core_checkpoint_has_space_in_slack(core, class) || wants_backing(task))
         return FALSE;
-    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
-                         core_predict_held_mib(task), TRUE};
+    CoreLodger lodger = core_slack_newcomer(core, job, task);
     Vain looked_for = {lodger.needs, lodger.used_mib};
     if (is_in_vain(pass, looked_for))
         return FALSE;

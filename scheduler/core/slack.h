@@ -9,11 +9,15 @@ typedef struct {
     const CoreClass *class;
     CoreSize size;
     CoreNeeds needs;
-    guint64 used_mib; /* that it has as soon as it is there; without page cache */
-    gboolean starts;  /* there, and does not move there */
+    guint64 used_mib;   /* that it has as soon as it is there; without page cache */
+    gint64 signal_usec; /* that its job is given before it is saved */
+    gboolean starts;    /* there, and does not move there */
 } CoreLodger;
 
+/* One that moves there. */
 CoreLodger core_slack_lodger(const CoreGuest *guest);
+/* TASK of JOB, which starts there; NULL: a new one. */
+CoreLodger core_slack_newcomer(const BerthCore *core, const CoreJob *job, const CoreTask *task);
 /* What keeps NODE from taking LODGER into its slack; whether its class may run there is not looked at. */
 BerthHindrance core_slack_hindrance(const BerthCore *core, const CoreNode *node,
                                     const CoreLodger *lodger);

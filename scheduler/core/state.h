@@ -4,6 +4,7 @@
 /* What the core keeps, for its own files only. Each struct is written by the file named at it. */
 
 #include "scheduler/core/core.h"
+#include "scheduler/core/growth.h"
 #include "scheduler/core/heap.h"
 
 typedef struct CoreClass CoreClass;
@@ -270,6 +271,7 @@ struct CoreGuest {
     gboolean is_put_back;   /* from the store, with what was stored of its peak */
     gboolean is_half_known; /* ... which is nothing */
     gint64 reported_usec, began_usec;
+    CoreGrowth growth; /* growth.c */
 };
 
 struct CoreTask {
@@ -313,7 +315,13 @@ struct CoreNode {
     guint32 rack, fabric; /* 0 = not told */
     CoreNeeds needs;      /* predicted, sums over guests; used: reported */
     CoreNeeds used;
-    gint64 pressed_until_usec; /* nobody comes into its slack: it said that it lacks memory */
+    gint64 pressed_until_usec; /* nobody comes into its slack: it lacks memory, or was about to */
+    gint64
+        grows_until_usec; /* one that it backs, or that comes to be, grew: until then at most it counts. lead.c */
+    gboolean host_is_pressed; /* it lacks memory, as it said last */
+    guint64 ahead_mib;        /* lead.c; as of the latest look for relief */
+    gboolean is_short;        /* since short_since_usec guests in its slack leave for memory */
+    gint64 short_since_usec;
     gint64 slack_rest_usec; /* nobody starts there until then: who did so had to go before he ran */
     guint64 available_mib;  /* of the host, as it said last; 0 = not told */
     guint64 slack_used_mib; /* by the guests in slack, and by such that come; without page cache */
@@ -377,10 +385,13 @@ typedef struct {
     guint64 evacuation_mib;
     GArray *changes;                /* guint32: handles of nodes that changed, oldest first */
     guint64 total_vcpus, total_mib; /* of all that ever joined */
-    guint vcpu_shift;               /* a vCPU counts as 1 << this MiB */
-    guint64 first_change;           /* number of the oldest that is still in CHANGES */
-    GArray *fresh;                  /* guint32: nodes with more room than the last pass saw */
-    GArray *emptied; /* guint32: nodes that a drain has emptied in the event under way */
+    const CoreNode *largest;        /* of these, unless that is old: core_nodes_largest() */
+    CoreSize most;
+    gboolean largest_is_old;
+    guint vcpu_shift;     /* a vCPU counts as 1 << this MiB */
+    guint64 first_change; /* number of the oldest that is still in CHANGES */
+    GArray *fresh;        /* guint32: nodes with more room than the last pass saw */
+    GArray *emptied;      /* guint32: nodes that a drain has emptied in the event under way */
 } CoreNodes;
 
 typedef struct {

@@ -194,7 +194,8 @@ static void end_gone(BerthCore *core, CoreTask *task, const CoreTaskInput *input
     gboolean is_put_back =
         reason == BERTH_REASON_BOOT_DEADLINE && task->record.checkpoint_epoch != 0;
     gboolean is_lost = reason == BERTH_REASON_NONE || reason == BERTH_REASON_NODE_LOST ||
-                       reason == BERTH_REASON_GUEST_VANISHED || is_put_back;
+                       reason == BERTH_REASON_GUEST_VANISHED ||
+                       reason == BERTH_REASON_CROWDED_OUT || is_put_back;
     if (core_step_is_ended_by_stop(task))
         core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), 0);
     else if (!is_lost)
@@ -202,6 +203,8 @@ static void end_gone(BerthCore *core, CoreTask *task, const CoreTaskInput *input
     else if (input->has_left && !core->config.can_fence) /* it may run on, wherever it is */
         core_step_finish(core, task,
                          (CoreOutcome){BERTH_JOB_NODE_FAIL, BERTH_REASON_GUEST_VANISHED}, 0);
+    else if (reason == BERTH_REASON_CROWDED_OUT && task->guests[0].is_opportunistic)
+        core_step_crowded_out(core, task);
     else
         core_step_requeue_or_fail(core, task, BERTH_REASON_GUEST_VANISHED);
 }

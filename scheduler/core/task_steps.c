@@ -185,6 +185,17 @@ void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reas
     core_step_set_pending(core, task, BERTH_REASON_REQUEUED);
 }
 
+void core_step_crowded_out(BerthCore *core, CoreTask *task)
+{
+    if (task->job->no_requeue && task->record.checkpoint_epoch == 0) {
+        core_step_finish(core, task, (CoreOutcome){BERTH_JOB_NODE_FAIL, BERTH_REASON_CROWDED_OUT},
+                         0);
+        return;
+    }
+    task->record.wants_backing = TRUE;
+    core_step_set_pending(core, task, BERTH_REASON_CROWDED_OUT);
+}
+
 CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest)
 {
     return core_nodes_get(&core->nodes, guest->node);

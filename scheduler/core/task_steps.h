@@ -17,6 +17,9 @@ void core_step_release_guest(BerthCore *core, CoreGuest *guest);
 void core_step_release(BerthCore *core, CoreTask *task);
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason);
 void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason);
+/* Its guest in slack was ended by its node for those who are backed. That is no fault of it, nor of the node, and does not count among its
+ * requeues: it cannot happen again, as it waits for a backed start. */
+void core_step_crowded_out(BerthCore *core, CoreTask *task);
 CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest);
 void core_step_stop_now(BerthCore *core, CoreTask *task);
 /* Its guests were just asked to end, or to be removed: they are thought to stay on if they do so for long. */

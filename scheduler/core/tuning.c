@@ -163,6 +163,12 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "our choice: half of it is for what predictions miss from day to day, the other half for "
          "what "
          "comes while they leave"},
+    [BERTH_TUNING_GROWTH_LEAD_PERMILLE] =
+        {"growth_lead_permille", "permille", 1000, 0, 10000,
+         "of the time that a guest in slack takes to leave, for which the growth of backed guests "
+         "is "
+         "added to what they take",
+         "who leaves has to have left before they have come to need it. 0: not at all"},
     [BERTH_TUNING_WELL_PERMILLE] =
         {"well_permille", "permille", 1500, 1000, 10000,
          "of its headroom that a node has left when its guests have got back what balloons took",

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/actions.h"
+#include "scheduler/daemon/backup.h"
 #include "scheduler/daemon/blob_guard.h"
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/clients.h"
@@ -237,6 +238,7 @@ static void make_parts(BerthDaemon *daemon)
     daemon->history = berth_history_new(daemon, daemon->config->history_keep_sec);
     daemon->storage_room =
         berth_storage_room_new(daemon, daemon->config->storage_check_interval_sec);
+    daemon->backups = berth_backups_new(daemon);
     berth_engine_set_hooks(daemon->engine, &hooks, daemon);
 }
 
@@ -284,6 +286,7 @@ guint16 berth_daemon_agents_port(BerthDaemon *daemon)
 static void free_all(BerthDaemon *daemon)
 {
     g_clear_pointer(&daemon->listeners, berth_listeners_free);
+    g_clear_pointer(&daemon->backups, berth_backups_free);
     g_clear_pointer(&daemon->history, berth_history_free);
     g_clear_pointer(&daemon->storage_room, berth_storage_room_free);
     g_clear_pointer(&daemon->collector, berth_collector_free);
@@ -320,6 +323,7 @@ gboolean berth_daemon_stop(BerthDaemon *daemon)
 {
     berth_sessions_keep_heard(daemon->sessions);
     berth_engine_stop(daemon->engine);
+    berth_submissions_stop(daemon->submissions);
     berth_listeners_close(daemon->listeners);
     berth_storage_room_stop(daemon->storage_room);
     berth_history_stop(daemon->history);

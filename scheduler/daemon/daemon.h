@@ -28,6 +28,7 @@ typedef struct BerthTop BerthTop;
 typedef struct BerthCollector BerthCollector;
 typedef struct BerthHistory BerthHistory;
 typedef struct BerthStorageRoom BerthStorageRoom;
+typedef struct BerthBackups BerthBackups;
 typedef struct BerthOutputs BerthOutputs;
 typedef struct BerthListeners BerthListeners;
 typedef struct BerthJobNumbers BerthJobNumbers;
@@ -73,6 +74,7 @@ struct BerthDaemon {
     BerthCollector *collector;
     BerthHistory *history;
     BerthStorageRoom *storage_room;
+    BerthBackups *backups;
     BerthListeners *listeners;
     guint64 next_job;
     gint64 start_usec;

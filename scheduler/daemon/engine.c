@@ -186,6 +186,21 @@ void berth_turn_log(BerthTurn *turn, Berth__Event *event)
     turn_note_requests(turn, event);
 }
 
+void berth_turn_log_task(BerthTurn *turn, const Berth__Task *task, Berth__Event__Kind kind,
+                         Berth__Reason reason, const char *text)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = kind;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    event.node = task->node;
+    event.reason = reason;
+    if (text)
+        event.text = (char *)text;
+    berth_turn_log(turn, &event);
+}
+
 /* --- decide ---------------------------------------------------------------------------------- */
 
 static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **error)

@@ -75,6 +75,9 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
 BerthStoreBatch *berth_turn_batch(BerthTurn *turn);
 /* Adds an event that is not the core's; its number and time are filled in. */
 void berth_turn_log(BerthTurn *turn, Berth__Event *event);
+/* Likewise one of TASK as it is, on its node. REASON: or 0; TEXT: or NULL. */
+void berth_turn_log_task(BerthTurn *turn, const Berth__Task *task, Berth__Event__Kind kind,
+                         Berth__Reason reason, const char *text);
 
 /* FUNC after the commit, in the order of the calls; ERROR is NULL once everything up to this turn
  * is durable, else it says why it is not. Always called, once. */

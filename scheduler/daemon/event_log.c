@@ -176,10 +176,8 @@ char *berth_event_request_text(const BerthCoreEvent *event)
         return g_strdup_printf("%u", event->request.checkpoint.serial);
     if (!names_tasks(event))
         return g_strdup(to_disk ? "to disk" : "");
-    gboolean is_hold =
-        event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED;
     g_autofree char *tasks = berth_event_tasks_text(&event->request.tasks, event->request.others,
-                                                    is_hold ? event->request.n_others : 0);
+                                                    event->request.n_others);
     return g_strdup_printf("%s%s", tasks, to_disk ? ", to disk" : "");
 }
 

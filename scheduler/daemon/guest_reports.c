@@ -15,6 +15,7 @@
 #include "scheduler/daemon/logs.h"
 #include "scheduler/daemon/migrations.h"
 #include "scheduler/daemon/records.h"
+#include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_records.h"
 #include "scheduler/daemon/usage.h"
 
@@ -74,6 +75,7 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     case BERTH__REASON__REASON_DISK_FULL:
     case BERTH__REASON__REASON_START_FAILED:
     case BERTH__REASON__REASON_STORAGE_UNAVAILABLE:
+    case BERTH__REASON__REASON_CROWDED_OUT:
         return (BerthReason)status->reason;
     default:
         return BERTH_REASON_GUEST_VANISHED;
@@ -95,17 +97,13 @@ static gboolean is_held_told(BerthTaskEntry *entry, gboolean is_held, gint64 now
 
 static void log_held_back(BerthTurn *turn, const Berth__Task *task, gboolean is_held)
 {
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = is_held ? BERTH__EVENT__KIND__GUEST_HELD_BACK : BERTH__EVENT__KIND__GUEST_LET_GO;
-    event.job = task->job;
-    event.task = task->index;
-    event.epoch = task->epoch;
-    event.node = task->node;
+    const char *why = task->opportunistic
+                          ? "the node is short of memory, and the job runs in slack"
+                          : "the node is short of memory, until jobs in slack have left";
     if (is_held)
-        event.text = task->opportunistic
-                         ? (char *)"the node is short of memory, and the job runs in slack"
-                         : (char *)"the node is short of memory, until jobs in slack have left";
-    berth_turn_log(turn, &event);
+        berth_turn_log_task(turn, task, BERTH__EVENT__KIND__GUEST_HELD_BACK, 0, why);
+    else
+        berth_turn_log_task(turn, task, BERTH__EVENT__KIND__GUEST_LET_GO, 0, NULL);
 }
 
 /* What its node does by itself, of which reports say nothing; the core learns of the node's memory, and that is what it heeds. */
@@ -122,6 +120,23 @@ static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         is_held ? (guint64)believable_usec(daemon, entry, status->held_back_usec) : 0;
     if (is_held_told(entry, is_held, berth_engine_now_usec(daemon->engine)))
         log_held_back(turn, task, is_held);
+    berth_turn_put_task(turn, task->job, task->index);
+}
+
+/* What ENTRY's guest has reported of itself by now: that its kernel ended processes is told in the log, as the job may go on. */
+static void take_kills(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                       const BerthCoreTask *known, BerthTaskEntry *entry)
+{
+    const Berth__Task *task = entry->stored->task;
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, known->job);
+    if (known->node != node || known->phase >= BERTH_GUEST_RELEASING)
+        return;
+    g_autofree char *text =
+        berth_told_kills(job->job, entry, berth_engine_now_usec(daemon->engine));
+    if (!text)
+        return;
+    berth_turn_log_task(turn, task, BERTH__EVENT__KIND__GUEST_OOM_KILL,
+                        BERTH__REASON__REASON_MEMORY_LIMIT, text);
     berth_turn_put_task(turn, task->job, task->index);
 }
 
@@ -143,6 +158,8 @@ static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, cons
     guint64 stderr_bytes = entry->stderr_bytes;
     if (berth_record_take_status(entry, &said))
         berth_turn_put_task(turn, id->job, id->task);
+    if (status->phase != BERTH__GUEST_STATUS__PHASE__ENDED) /* its end says it, too */
+        take_kills(daemon, turn, node, task, entry);
     if (entry->stdout_bytes != stdout_bytes || entry->stderr_bytes != stderr_bytes)
         berth_logs_wake(daemon->log_followers, id->job, id->task);
 }

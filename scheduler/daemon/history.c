@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns when what is over is forgotten. A round goes through the old jobs in parts: a part is found on a worker, its output is removed from
- * storage on another, and then its records go in one commit. At the end of a round events go that are of no job, and small contents that
- * no job names: such as were not named in the round before either, as whoever submits jobs of a kind again and again would only put them anew.
+ * storage on another, and then its records go in one commit. At the end of a round events go that are of no job, in parts as well, and
+ * small contents that no job names: such as were not named in the round before either, as whoever submits jobs of a kind again and again would only put them anew.
  *
  * Invariants: the output goes before the records that name it, so that nothing is left that nobody knows of; storage that is not ours
  * is left alone. */
@@ -192,10 +192,10 @@ static void commit(Part *part)
         history->n_forgotten += job->is_whole;
     }
     history->after_job = old->after_job;
-    if (old->is_last) {
-        berth_store_batch_remove_events(batch, part->found->before_seq);
+    if (old->events_to > 0)
+        berth_store_batch_remove_events(batch, old->events_to);
+    if (old->is_last)
         remove_unnamed(history, part->found->unnamed, batch);
-    }
     berth_turn_then(turn, on_committed, part);
     berth_turn_commit(turn);
 }

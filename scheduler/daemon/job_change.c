@@ -224,9 +224,17 @@ static gboolean find_checkpoint(const Change *change, BerthCoreCheckpoint *out_c
     return FALSE;
 }
 
-/* Holds of all of them are one decision. */
-static gboolean hold_some(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
-                          const BerthAsker *asker, GError **error)
+/* It is done to those of them to which it can be. What is refused as a whole (there is no space for all; an operator has frozen one of
+ * them), or is done to one task at a time, is asked for range by range, as each may be refused by itself. */
+static gboolean is_one_decision(const Change *change)
+{
+    return change->kind == BERTH_EVENT_JOB_CANCELLED || change->kind == BERTH_EVENT_JOB_HELD ||
+           change->kind == BERTH_EVENT_JOB_RELEASED ||
+           (change->kind == BERTH_EVENT_JOB_FREEZE_WANTED && !change->to_disk);
+}
+
+static gboolean apply_to_all(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
+                             const BerthAsker *asker, GError **error)
 {
     guint n = berth_index_set_n_ranges(change->tasks);
     event->request.tasks = *berth_index_set_range(change->tasks, 0);
@@ -259,9 +267,8 @@ static gboolean apply(const Change *change, BerthTurn *turn, BerthCoreEvent *eve
     if (change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED)
         return berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job,
                                         change->one.task, change->checkpoint, &asker, error);
-    if (change->tasks &&
-        (change->kind == BERTH_EVENT_JOB_HELD || change->kind == BERTH_EVENT_JOB_RELEASED))
-        return hold_some(change, turn, event, &asker, error);
+    if (change->tasks && is_one_decision(change))
+        return apply_to_all(change, turn, event, &asker, error);
     if (change->tasks)
         return apply_to_some(change, turn, event, &asker, error);
     return berth_turn_event(turn, event, &asker, error);

@@ -18,14 +18,17 @@ typedef struct {
      * since it came there, or since berthd was started. */
     Berth__Usage *said;
     guint32 said_node;
-    gint64 measured_usec;  /* when its usage was last told to the core; 0 = not since a restart */
+    gint64
+        measured_usec; /* when its usage was last noted; 0 = not since its command runs, or since a restart */
     guint64 cpu_seen_usec; /* its Usage.cpu_usec then */
     /* Its Usage.starved_usec up to which the core has charged it. The record has that which goes
      * with the core's sum in it, so that neither a restart nor a repetition counts any twice. */
     guint64 starved_seen_usec;
     gint64
         held_told_usec; /* when the event log was last told that it is held back; 0 = not since a restart */
-    gboolean holds_untold; /* it was not told that it is so now */
+    gboolean holds_untold;  /* it was not told that it is so now */
+    gint64 kills_told_usec; /* when it was last told that its guest's kernel ended processes */
+    guint kills_tellings;   /* how often, of this epoch; 0 = not since a restart */
     /* As the latest migration of its guest has shown it at most; 0 = there was none since berthd was started. */
     guint64 dirty_bytes_per_sec;
     gint64 started_at_usec; /* when START of the newest epoch was decided; 0 = before a restart */

@@ -538,6 +538,6 @@ void berth_migrations_node_changed(BerthMigrations *migrations, const char *name
         if (!migration->awaits_node || strcmp(node_name(migration, migration->action.to), name))
             continue;
         migration->awaits_node = FALSE;
-        migration->timer = g_idle_add_once(on_due, migration);
+        migration->timer = g_timeout_add_once(0, on_due, migration);
     }
 }

@@ -16,6 +16,8 @@ typedef struct {
     gint64 kept_heard_usec;          /* as it is in the state, or on its way there */
     char *address;                   /* of its session, or of the last one, or NULL */
     Berth__NodeState told_state;     /* that the event log has */
+    gboolean is_told_short;          /* likewise, since berthd began ... */
+    gint64 short_told_usec;          /* ... when it was last; 0 = never */
     Berth__NodeAdmission *admission; /* NULL: it is open */
     char *start_error; /* of the newest start that failed on it through its fault, or NULL */
     char *unfenced;    /* while it is lost: name of a guest that cannot be cut off, or NULL ... */

@@ -72,12 +72,16 @@ static char *at_limit_text(const BerthReasonFacts *facts)
     if (!facts->is_suspended)
         return g_strdup("it was at the limit of its memory");
     if (facts->memory_mib >= facts->memory_max_mib)
-        return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT " MiB of memory, which "
-                               "is all that it may have (--memory-max), and stands still; "
-                               "berth thaw lets it go on as it is",
-                               facts->memory_mib);
-    return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT " MiB of memory, and stands "
-                           "still; berth resize --memory gives it more, up to %" G_GUINT64_FORMAT
+        return g_strdup_printf(
+            "it needs more than its %" G_GUINT64_FORMAT " MiB of memory, which "
+            "is all that it may have (a larger --memory-max at submission is more), and stands "
+            "still; "
+            "berth thaw lets it go on as it is, slowly, or until its kernel ends processes",
+            facts->memory_mib);
+    return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT
+                           " MiB of memory, for more there was no room, and it stands "
+                           "still; where there is some by now, berth resize --memory gives it "
+                           "more, up to %" G_GUINT64_FORMAT
                            " MiB, and it goes on; berth thaw lets it go on as it is",
                            facts->memory_mib, facts->memory_max_mib);
 }
@@ -87,7 +91,7 @@ static const char *policy_text(Berth__Reason reason)
 {
     switch (reason) {
     case BERTH__REASON__REASON_PRESSURE:
-        return "its node ran short of memory or CPU";
+        return "its node ran short of memory";
     case BERTH__REASON__REASON_SLACK_FULL:
         return "what was in its node's slack could not have left in time any more";
     case BERTH__REASON__REASON_ROOM_NEEDED:
@@ -95,7 +99,9 @@ static const char *policy_text(Berth__Reason reason)
     case BERTH__REASON__REASON_PROMOTION:
         return "its whole reservation is backed there";
     case BERTH__REASON__REASON_BALANCE:
-        return "its node had much more to do than another, or a large job gets its room";
+        return "its node had much more to do than another";
+    case BERTH__REASON__REASON_DEFRAGMENT:
+        return "a job that is too large for what is free on any node gets its room";
     case BERTH__REASON__REASON_DRAIN:
         return "its node is to be empty";
     case BERTH__REASON__REASON_FROZEN_BY_USER:
@@ -157,6 +163,10 @@ static const char *fixed_text(Berth__Reason reason)
     case BERTH__REASON__REASON_GUEST_VANISHED:
         return "the guest was gone without a word of its end: its host ended it, or QEMU failed; "
                "submit the job again, and if that recurs ask an operator for its node's log";
+    case BERTH__REASON__REASON_CROWDED_OUT:
+        return "it ran in slack, and its node ended it, which had no memory left for those who "
+               "have reserved it; it gets a "
+               "guaranteed place when it starts again, or when it is submitted with --guaranteed";
     case BERTH__REASON__REASON_NODE_LOST:
         return "its node was lost while it ran";
     case BERTH__REASON__REASON_START_FAILED:
@@ -210,6 +220,7 @@ static gboolean names_node(Berth__Reason reason)
     return reason == BERTH__REASON__REASON_BOOT_DEADLINE ||
            reason == BERTH__REASON__REASON_GUEST_CRASHED ||
            reason == BERTH__REASON__REASON_GUEST_VANISHED ||
+           reason == BERTH__REASON__REASON_CROWDED_OUT ||
            reason == BERTH__REASON__REASON_NODE_LOST ||
            reason == BERTH__REASON__REASON_START_FAILED;
 }

@@ -79,6 +79,8 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
     entry->dirty_bytes_per_sec = 0;
     entry->measured_usec = 0;
     stored->task->held_back_usec = 0;
+    stored->oom_told = checkpoint && checkpoint->usage ? checkpoint->usage->oom_kills : 0;
+    entry->kills_tellings = 0;
     if (checkpoint && checkpoint->usage)
         begin_with(entry, checkpoint->usage);
 }

@@ -4,6 +4,8 @@
 
 #include "scheduler/daemon/services.h"
 
+#include "scheduler/daemon/backup.h"
+
 typedef BERTH_SERVICE(Berth__Server_Service) ServerService;
 
 /* More than any storage has. */
@@ -48,6 +50,13 @@ static void server_info(Berth__Server_Service *service, const Berth__InfoRequest
     if (storage_error)
         info.storage_error = (char *)storage_error;
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
+}
+
+static void server_backup(Berth__Server_Service *service, const Berth__BackupRequest *request,
+                          Berth__BackupProgress_Closure closure, void *closure_data)
+{
+    berth_backups_make(((ServerService *)(void *)service)->daemon->backups, request,
+                       BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_server_service_new(BerthDaemon *daemon)

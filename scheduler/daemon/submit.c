@@ -22,10 +22,14 @@
 
 #define KEY_MAX_BYTES 128u
 #define JOBS_MAX      10000u /* in one call */
+#define JOBS_PER_TURN 100u   /* are decided on before others come between */
 
 struct BerthSubmissions {
     GHashTable *by_key; /* "UID:KEY" -> BerthSubmission, while under way */
     BerthMemoryBound *memory;
+    GQueue
+        undecided; /* GPtrArray of BerthSubmission: of a call, when a turn's worth of them was decided on */
+    guint next_turn; /* source for the first of these; 0 = there are none */
 };
 
 BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
@@ -33,6 +37,7 @@ BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
     BerthSubmissions *submissions = g_new0(BerthSubmissions, 1);
     submissions->by_key = g_hash_table_new(g_str_hash, g_str_equal);
     submissions->memory = berth_memory_bound_new(daemon->config->memory_max_mib);
+    g_queue_init(&submissions->undecided);
     return submissions;
 }
 
@@ -52,6 +57,7 @@ static void submission_free(gpointer data)
     g_clear_pointer(&submission->places, g_ptr_array_unref);
     g_clear_pointer(&submission->completed, g_array_unref);
     g_clear_pointer(&submission->joined, g_ptr_array_unref);
+    g_clear_error(&submission->unfit);
     g_clear_error(&submission->error);
     g_free(submission->user_key);
     g_free(submission);
@@ -106,17 +112,28 @@ void berth_submit_group_close(BerthSubmitGroup *group, guint n)
     g_free(group);
 }
 
+static BerthSubmission *pass_key_on(BerthSubmission *submission, GPtrArray *joined);
+static void begin_alone(BerthSubmission *submission);
+
+/* Others of its key have the same answer, but for that it is unfit: that says nothing of theirs. */
 void berth_submission_answer(BerthSubmission *submission, guint64 job, const GError *error)
 {
     BerthSubmitGroup *group = submission->group;
+    BerthSubmission *next = NULL;
     g_autoptr(GPtrArray) joined = g_steal_pointer(&submission->joined);
     submission->job = error ? 0 : job;
     submission->error = error ? g_error_copy(error) : NULL;
     berth_submission_look_no_more(submission);
     if (submission->user_key)
         g_hash_table_remove(group->daemon->submissions->by_key, submission->user_key);
-    for (guint i = 0; joined && i < joined->len; i++)
-        berth_submission_answer(g_ptr_array_index(joined, i), job, error);
+    if (joined && error && error == submission->unfit)
+        next = pass_key_on(submission, joined);
+    for (guint i = 0; joined && i < joined->len; i++) {
+        BerthSubmission *other = g_ptr_array_index(joined, i);
+        berth_submission_answer(other, job, other->unfit ? other->unfit : error);
+    }
+    if (next)
+        begin_alone(next);
     berth_submit_group_close(group, 1);
 }
 
@@ -150,8 +167,7 @@ static gboolean check_key(const char *key, GError **error)
     return FALSE;
 }
 
-/* What may have changed again by the time the job is decided on. */
-static gboolean check_present(const BerthSubmission *submission, GError **error)
+gboolean berth_submission_check_present(const BerthSubmission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->group->daemon;
     if (!berth_engine_check(daemon->engine, error) ||
@@ -213,7 +229,8 @@ static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **er
     const BerthSubmitGroup *group = submission->group;
     BerthDaemon *daemon = group->daemon;
     g_autoptr(GArray) nodes = NULL;
-    if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
+    if (!berth_submission_check_present(submission, error) ||
+        !(nodes = find_nodes(submission, error)) ||
         !berth_job_numbers_check(daemon->numbers, error))
         return FALSE;
     g_autoptr(Berth__Job) job =
@@ -239,22 +256,18 @@ static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **er
 
 /* What has become of those of a turn. */
 typedef struct {
-    GHashTable *put;       /* digests of blobs that are in its batch */
-    GPtrArray *decided;    /* all are of BerthSubmission */
-    GPtrArray *unknown;    /* see berth_submissions_look_again() */
-    GPtrArray *unnumbered; /* there are no numbers left: they wait for more */
+    GHashTable *put;    /* digests of blobs that are in its batch */
+    GPtrArray *decided; /* all are of BerthSubmission */
+    GPtrArray *unknown; /* see berth_submissions_look_again() */
     GPtrArray *refused;
     GPtrArray *errors; /* of these */
 } Sorted;
 
 static void decide_one(BerthSubmission *submission, BerthTurn *turn, const Sorted *sorted)
 {
-    BerthDaemon *daemon = submission->group->daemon;
     GError *error = NULL;
-    if (!berth_dependencies_renew(submission->spec, daemon->jobs)) {
+    if (!berth_dependencies_renew(submission->spec, submission->group->daemon->jobs)) {
         g_ptr_array_add(sorted->unknown, submission);
-    } else if (!berth_job_numbers_check(daemon->numbers, NULL)) {
-        g_ptr_array_add(sorted->unnumbered, submission);
     } else if (decide(submission, turn, &error)) {
         put_blobs(submission, sorted->put, berth_turn_batch(turn));
         g_ptr_array_add(sorted->decided, submission);
@@ -264,30 +277,33 @@ static void decide_one(BerthSubmission *submission, BerthTurn *turn, const Sorte
     }
 }
 
-/* All in one turn, so that they are durable together. */
-static void decide_all(GPtrArray *submissions)
+static void decide_later(GPtrArray *submissions);
+
+/* As many of the first as are a turn's worth, and as there are numbers for; the others later. They are durable together. */
+static void decide_some(GPtrArray *submissions)
 {
-    Sorted sorted = {g_hash_table_new(berth_digest_hash, berth_digest_equal),
-                     g_ptr_array_new(),
-                     g_ptr_array_new(),
-                     g_ptr_array_new(),
-                     g_ptr_array_new(),
+    Sorted sorted = {g_hash_table_new(berth_digest_hash, berth_digest_equal), g_ptr_array_new(),
+                     g_ptr_array_new(), g_ptr_array_new(),
                      g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free)};
-    BerthTurn *turn = berth_engine_begin(berth_submissions_group(submissions)->daemon->engine);
-    for (guint i = 0; i < submissions->len; i++)
-        decide_one(g_ptr_array_index(submissions, i), turn, &sorted);
+    guint n = 0;
+    BerthDaemon *daemon = berth_submissions_group(submissions)->daemon;
+    gboolean is_last = berth_engine_is_stopped(daemon->engine);
+    guint n_max = is_last ? submissions->len : MIN(submissions->len, JOBS_PER_TURN);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    while (n < n_max && berth_job_numbers_check(daemon->numbers, NULL))
+        decide_one(g_ptr_array_index(submissions, n++), turn, &sorted);
+    g_ptr_array_remove_range(submissions, 0, n);
     berth_turn_then(turn, on_committed, sorted.decided);
     if (sorted.unknown->len > 0)
         berth_submissions_look_again(turn, g_ptr_array_ref(sorted.unknown));
     berth_turn_commit(turn);
-    if (sorted.unnumbered->len > 0)
-        berth_submissions_finish(g_ptr_array_ref(sorted.unnumbered));
+    if (submissions->len > 0)
+        decide_later(g_ptr_array_ref(submissions));
     for (guint i = 0; i < sorted.refused->len; i++)
         berth_submission_answer(g_ptr_array_index(sorted.refused, i), 0,
                                 g_ptr_array_index(sorted.errors, i));
     g_hash_table_unref(sorted.put);
     g_ptr_array_unref(sorted.unknown);
-    g_ptr_array_unref(sorted.unnumbered);
     g_ptr_array_unref(sorted.refused);
     g_ptr_array_unref(sorted.errors);
 }
@@ -298,13 +314,52 @@ static void on_numbered(const GError *failed, gpointer user_data)
     if (failed)
         berth_submissions_fail(g_steal_pointer(&submissions), failed);
     else
-        decide_all(submissions);
+        decide_some(submissions);
 }
 
 void berth_submissions_finish(GPtrArray *submissions)
 {
     berth_job_numbers_wait(berth_submissions_group(submissions)->daemon->numbers, on_numbered,
                            submissions);
+}
+
+static void await_turn(BerthSubmissions *submissions);
+
+/* Each call in turn. */
+static gboolean on_turn(gpointer user_data)
+{
+    BerthSubmissions *submissions = user_data;
+    submissions->next_turn = 0;
+    berth_submissions_finish(g_queue_pop_head(&submissions->undecided));
+    await_turn(submissions);
+    return G_SOURCE_REMOVE;
+}
+
+/* What else the loop has to do comes before it. */
+static void await_turn(BerthSubmissions *submissions)
+{
+    if (submissions->next_turn == 0 && !g_queue_is_empty(&submissions->undecided))
+        submissions->next_turn = g_idle_add_full(G_PRIORITY_DEFAULT, on_turn, submissions, NULL);
+}
+
+/* When the daemon ends they have their answers at once. */
+static void decide_later(GPtrArray *submissions)
+{
+    BerthDaemon *daemon = berth_submissions_group(submissions)->daemon;
+    if (berth_engine_is_stopped(daemon->engine)) {
+        berth_submissions_finish(submissions);
+        return;
+    }
+    g_queue_push_tail(&daemon->submissions->undecided, submissions);
+    await_turn(daemon->submissions);
+}
+
+void berth_submissions_stop(BerthSubmissions *submissions)
+{
+    GPtrArray *undecided;
+    g_clear_handle_id(&submissions->next_turn, g_source_remove);
+    while ((undecided = g_queue_pop_head(&submissions->undecided)))
+        berth_submissions_finish(undecided);
 }
 
 /* --- the request ------------------------------------------------------------------------------- */
@@ -316,7 +371,9 @@ static void on_user(const char *name, const GError *error, gpointer user_data)
         berth_submissions_fail(submissions, error);
         return;
     }
-    berth_submissions_group(submissions)->user = g_strdup(name);
+    BerthSubmitGroup *group = berth_submissions_group(submissions);
+    if (!group->user)
+        group->user = g_strdup(name);
     berth_submissions_look(submissions);
 }
 
@@ -339,6 +396,7 @@ static gboolean check_request(const Berth__SubmitRequest *request, GError **erro
     return check_key(request->idempotency_key, error);
 }
 
+/* Whether there is room for one with a key is looked at when it is known whether it was taken before. */
 static gboolean check_spec(BerthSubmission *submission, GError **error)
 {
     const BerthSubmitGroup *group = submission->group;
@@ -348,7 +406,16 @@ static gboolean check_spec(BerthSubmission *submission, GError **error)
     submission->spec = berth_pb_dup(&submission->request->spec->base);
     berth_spec_apply_defaults(submission->spec, daemon->config);
     return berth_spec_check(submission->spec, daemon->config, is_operator, error) &&
-           take_array(submission, error) && check_present(submission, error);
+           take_array(submission, error) &&
+           (*submission->request->idempotency_key ||
+            berth_submission_check_present(submission, error));
+}
+
+/* It answers for all of its key from now on. USER_KEY is taken. */
+static void lead(BerthSubmission *submission, char *user_key)
+{
+    submission->user_key = user_key;
+    g_hash_table_insert(submission->group->daemon->submissions->by_key, user_key, submission);
 }
 
 /* TRUE: one of the same key is under way, and answers for SUBMISSION too. */
@@ -362,8 +429,7 @@ static gboolean join(BerthSubmission *submission)
         g_strdup_printf("%u:%s", (guint)group->uid, submission->request->idempotency_key);
     BerthSubmission *before = g_hash_table_lookup(by_key, user_key);
     if (!before) {
-        submission->user_key = g_steal_pointer(&user_key);
-        g_hash_table_insert(by_key, submission->user_key, submission);
+        lead(submission, g_steal_pointer(&user_key));
         return FALSE;
     }
     if (!before->joined)
@@ -372,16 +438,50 @@ static gboolean join(BerthSubmission *submission)
     return TRUE;
 }
 
-/* TRUE: it goes on; else it has its answer, or will have that of another. */
+/* TRUE: it goes on; else it has its answer, or will have that of another. One with a key that was taken before has the number of
+ * that, whatever the configuration, and what its user may, have become since: why it cannot be taken is not said before the key was
+ * looked for. */
 static gboolean begin_one(BerthSubmission *submission)
 {
     g_autoptr(GError) error = NULL;
-    if (check_request(submission->request, &error) && join(submission))
+    if (!check_request(submission->request, &error)) {
+        berth_submission_answer(submission, 0, error);
         return FALSE;
-    if (!error && check_spec(submission, &error))
+    }
+    if (join(submission))
+        return FALSE;
+    if (check_spec(submission, &submission->unfit) || *submission->request->idempotency_key)
         return TRUE;
-    berth_submission_answer(submission, 0, error);
+    berth_submission_answer(submission, 0, submission->unfit);
     return FALSE;
+}
+
+/* From SUBMISSION, which is unfit, to the first of JOINED that is not, and answers for those behind it; those before it are left in
+ * JOINED. No job has the key, as was found for SUBMISSION, nor can one get it before that one: of those that are unfit nothing is
+ * looked up. NULL: all are. */
+static BerthSubmission *pass_key_on(BerthSubmission *submission, GPtrArray *joined)
+{
+    guint n_unfit = 0;
+    BerthSubmission *next = g_ptr_array_index(joined, 0);
+    while (!check_spec(next, &next->unfit)) {
+        if (++n_unfit == joined->len)
+            return NULL;
+        next = g_ptr_array_index(joined, n_unfit);
+    }
+    next->joined = g_ptr_array_new();
+    for (guint i = n_unfit + 1; i < joined->len; i++)
+        g_ptr_array_add(next->joined, g_ptr_array_index(joined, i));
+    g_ptr_array_set_size(joined, (gint)n_unfit);
+    lead(next, g_steal_pointer(&submission->user_key));
+    return next;
+}
+
+static void begin_alone(BerthSubmission *submission)
+{
+    const BerthSubmitGroup *group = submission->group;
+    GPtrArray *alone = g_ptr_array_new();
+    g_ptr_array_add(alone, submission);
+    berth_users_name(group->daemon->users, group->uid, on_user, alone);
 }
 
 static void begin(BerthSubmitGroup *group)

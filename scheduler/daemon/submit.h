@@ -6,6 +6,8 @@
 /* The way of a submission: checked, its blobs made sure of, decided, committed, answered. */
 
 BerthSubmissions *berth_submissions_new(BerthDaemon *daemon);
+/* The engine has stopped: those that wait for their turn to be decided on are refused, as are all later ones. */
+void berth_submissions_stop(BerthSubmissions *submissions);
 /* None may be under way. */
 void berth_submissions_free(BerthSubmissions *submissions);
 

@@ -28,6 +28,8 @@ typedef struct {
     char *user_key;    /* in by_key, or NULL */
     GPtrArray *joined; /* BerthSubmission: of the same key, which get the same answer; or NULL */
     Berth__JobSpec *spec;
+    GError *
+        unfit; /* SPEC cannot be taken, and is not looked into: the answer, unless the key was taken before; or NULL */
     BerthIndexSet *array; /* its indices; NULL = it is none */
     GPtrArray *places;    /* BerthBlobPlace */
     gboolean is_watching; /* it comes after others task by task, and has no answer yet */
@@ -43,10 +45,14 @@ static inline BerthSubmitGroup *berth_submissions_group(const GPtrArray *submiss
 
 /* --- submit.c --------------------------------------------------------------------------------- */
 
-/* Its answer, which may be that of the group: JOB, or ERROR. */
+/* Its answer, which may be that of the group: JOB, or ERROR. Those that have joined it have the same; but if ERROR is its UNFIT, it is
+ * theirs only if they are unfit too. */
 void berth_submission_answer(BerthSubmission *submission, guint64 job, const GError *error);
 /* N of the group's jobs have their answers. */
 void berth_submit_group_close(BerthSubmitGroup *group, guint n);
+/* Is there room for one more, of its user's and of all, and is its image there? Nothing is written for one that is refused; it may
+ * have changed by the time the job is decided on. */
+gboolean berth_submission_check_present(const BerthSubmission *submission, GError **error);
 /* ERROR is the answer of all (transfer full). */
 void berth_submissions_fail(GPtrArray *submissions, const GError *error);
 /* They are decided on (transfer full): all that they name is at hand, and noted. */

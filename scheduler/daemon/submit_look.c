@@ -99,7 +99,8 @@ static GHashTable *look_at_states(const GPtrArray *submissions, GError **error)
     g_autoptr(GHashTable) known = berth_dependencies_new();
     for (guint i = 0; i < submissions->len; i++) {
         const BerthSubmission *submission = g_ptr_array_index(submissions, i);
-        berth_dependencies_gather(submission->spec, known);
+        if (!submission->unfit)
+            berth_dependencies_gather(submission->spec, known);
     }
     return berth_store_get_job_states(berth_submissions_group(submissions)->daemon->store, known,
                                       error)
@@ -116,7 +117,7 @@ static void place_one(const BerthSubmission *submission, GHashTable *known, GHas
     if (*key)
         placed->known_job =
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
-    if (placed->error || placed->known_job != 0 ||
+    if (placed->error || placed->known_job != 0 || submission->unfit ||
         !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
         return;
     if (submission->is_watching &&
@@ -153,11 +154,16 @@ static gboolean take_placed(BerthSubmission *submission, Placed *placed)
         berth_submission_answer(submission, placed->known_job, placed->error);
         return FALSE;
     }
+    if (submission->unfit) {
+        berth_submission_answer(submission, 0, submission->unfit);
+        return FALSE;
+    }
     submission->places = g_steal_pointer(&placed->places);
     submission->completed = g_steal_pointer(&placed->completed);
     berth_dependencies_note(submission->spec, placed->states);
     berth_submit_blobs_note(submission->spec, submission->places);
-    if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
+    if (!berth_submission_check_present(submission, &error) || !guard_blobs(submission, &error) ||
+        !check_environment(submission, NULL, &error)) {
         berth_submission_answer(submission, 0, error);
         return FALSE;
     }
@@ -242,7 +248,8 @@ static gboolean watch_elements(const GPtrArray *submissions)
     gboolean is_any = FALSE;
     for (guint i = 0; i < submissions->len; i++) {
         BerthSubmission *submission = g_ptr_array_index(submissions, i);
-        submission->is_watching = berth_dependencies_watch(submission->spec, elements);
+        submission->is_watching =
+            !submission->unfit && berth_dependencies_watch(submission->spec, elements);
         is_any |= submission->is_watching;
     }
     return is_any;

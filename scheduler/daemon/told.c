@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what records and events say of decisions for people: the latest move, why there is no checkpoint, that
- * a job is short of memory, and how a guest is where it goes. Pure but for the record that it is told to change. */
+ * a job is short of memory, why a guest leaves, and how it is where it goes. Pure but for the record that it is told to change. */
 #include "config.h"
 
 #include "scheduler/daemon/told.h"
 
 #include "common/units.h"
 #include "scheduler/daemon/event_log.h"
+
+/* From one time that a guest's kernel ended processes to the next that is told; doubles so often, up to 17 hours. */
+#define KILLS_TOLD_EVERY_USEC (60 * (gint64)G_USEC_PER_SEC)
+#define KILLS_DOUBLINGS_MAX   10u
+/* A node that is short again and again is told of so often. */
+#define SHORT_TOLD_EVERY_USEC (60 * (gint64)G_USEC_PER_SEC)
 
 /* --- the latest move -------------------------------------------------------------------------- */
 
@@ -81,13 +87,22 @@ static gboolean take_short(BerthTaskEntry *entry, const BerthCoreTask *task, gui
     return is_news;
 }
 
+typedef struct {
+    guint64 has_mib, most_mib; /* most: up to its ceiling */
+} Memory;
+
+static Memory memory_of(const Berth__Job *job, const Berth__Task *task)
+{
+    return (Memory){task->memory_mib != 0 ? task->memory_mib : job->memory_mib,
+                    MAX(job->memory_max_mib, job->memory_mib)};
+}
+
 char *berth_told_short(const Berth__Job *job, const Berth__Task *task)
 {
-    guint64 has_mib = task->memory_mib != 0 ? task->memory_mib : job->memory_mib;
-    guint64 most_mib = MAX(job->memory_max_mib, job->memory_mib);
-    g_autofree char *has = berth_format_size_mib(has_mib);
-    g_autofree char *most = berth_format_size_mib(most_mib);
-    if (has_mib >= most_mib)
+    Memory memory = memory_of(job, task);
+    g_autofree char *has = berth_format_size_mib(memory.has_mib);
+    g_autofree char *most = berth_format_size_mib(memory.most_mib);
+    if (memory.has_mib >= memory.most_mib)
         return g_strdup_printf("its %s of memory are too little, and all that it may have "
                                "(--memory-max): it goes on, slowly",
                                has);
@@ -96,6 +111,47 @@ char *berth_told_short(const Berth__Job *job, const Berth__Task *task)
         "room for more where it is, nor on another node that it could be moved "
         "to: it goes on, slowly, and is grown as soon as there is",
         has, most);
+}
+
+static gboolean may_tell_kills(const BerthTaskEntry *entry, gint64 now_usec)
+{
+    if (entry->kills_tellings == 0)
+        return TRUE;
+    guint doublings = MIN(entry->kills_tellings - 1, KILLS_DOUBLINGS_MAX);
+    gint64 pause_usec = KILLS_TOLD_EVERY_USEC << doublings;
+    return now_usec - entry->kills_told_usec >= pause_usec;
+}
+
+/* What helps: all that it may have can be given to it while it runs. (transfer full) */
+static char *kills_text(const Berth__Job *job, const Berth__Task *task, guint32 kills, guint32 all)
+{
+    Memory memory = memory_of(job, task);
+    g_autofree char *has = berth_format_size_mib(memory.has_mib);
+    g_autofree char *most = berth_format_size_mib(memory.most_mib);
+    g_autofree char *sum = all > kills ? g_strdup_printf(" (%u in all)", all) : g_strdup("");
+    g_autofree char *what =
+        g_strdup_printf("its guest's kernel ended %u process%s%s, as its %s of memory are too "
+                        "little",
+                        kills, kills == 1 ? "" : "es", sum, has);
+    if (memory.has_mib >= memory.most_mib)
+        return g_strdup_printf("%s, and all that it may have: submit it with more --memory, or "
+                               "with --memory-max, up to which it is given more while it runs",
+                               what);
+    return g_strdup_printf("%s: berth resize --memory gives it more while it runs, up to %s", what,
+                           most);
+}
+
+char *berth_told_kills(const Berth__Job *job, BerthTaskEntry *entry, gint64 now_usec)
+{
+    Berth__StoredTask *stored = entry->stored;
+    guint32 all = stored->task->usage ? stored->task->usage->oom_kills : 0;
+    if (all <= stored->oom_told || !may_tell_kills(entry, now_usec))
+        return NULL;
+    char *text = kills_text(job, stored->task, all - stored->oom_told, all);
+    stored->oom_told = all;
+    entry->kills_told_usec = now_usec;
+    entry->kills_tellings++;
+    return text;
 }
 
 /* --- the end of the time limit ---------------------------------------------------------------- */
@@ -165,4 +221,73 @@ char *berth_told_place(BerthCore *core, const BerthCoreAction *action)
         !berth_core_get_node(core, moves ? action->to : action->node, &node))
         return g_strdup("");
     return action->is_opportunistic ? slack_text(&node) : backed_text(&node);
+}
+
+/* --- why it leaves ---------------------------------------------------------------------------- */
+
+/* It is not what the host has left that it complains of: its tasks stall. */
+static gboolean stalls(const BerthCoreNode *node)
+{
+    gboolean is_short = node->available_mib > 0 && node->available_mib < node->headroom_mib;
+    return node->host_is_pressed && !is_short;
+}
+
+gboolean berth_told_shortage_is_news(BerthNodeEntry *entry, const BerthCoreNode *node,
+                                     gint64 now_usec)
+{
+    gboolean was_told = entry->is_told_short, is_up = node->state == BERTH_NODE_UP;
+    gboolean is_late = now_usec - entry->short_told_usec >= SHORT_TOLD_EVERY_USEC;
+    entry->is_told_short = is_up && node->is_short && (was_told || is_late);
+    if (entry->is_told_short && !was_told)
+        entry->short_told_usec = now_usec;
+    return is_up && was_told != entry->is_told_short;
+}
+
+char *berth_told_shortage(const BerthCoreNode *node, gboolean for_room)
+{
+    g_autofree char *need = berth_format_size_mib(node->predicted_mib);
+    g_autofree char *extra = berth_format_size_mib(node->extra_mib);
+    g_autofree char *all = berth_format_size_mib(node->capacity.memory_mib);
+    g_autofree char *headroom = berth_format_size_mib(node->headroom_mib);
+    g_autofree char *available = berth_format_size_mib(node->available_mib);
+    g_autofree char *ahead = berth_format_size_mib(node->ahead_mib);
+    GString *text = g_string_new("the node's guests");
+    g_string_append_printf(text, "%s are predicted to need %s",
+                           for_room ? ", with who needs the room," : "", need);
+    if (node->extra_mib > 0)
+        g_string_append_printf(text, ", and occupy %s beyond that,", extra);
+    g_string_append_printf(text, " of %s", all);
+    if (!for_room)
+        g_string_append_printf(text, ", of which %s are to stay free", headroom);
+    if (!for_room && node->ahead_mib > 0)
+        g_string_append_printf(
+            text, "; those that grow will have taken %s more before one has left", ahead);
+    if (!for_room && stalls(node))
+        g_string_append(text, "; tasks of its host stall for want of memory");
+    if (node->available_mib > 0 && node->available_mib < node->headroom_mib)
+        g_string_append_printf(text, "; its host has %s available", available);
+    return g_string_free(text, FALSE);
+}
+
+static char *starved_text(BerthCore *core, const BerthGuestId *id)
+{
+    BerthCoreGuest guest;
+    if (!berth_core_get_guest(core, id->job, id->task, id->guest, &guest))
+        return g_strdup("");
+    return g_strdup_printf("it could run, and had no CPU, for %.1f %% of the time",
+                           guest.starved_permille / 10.0);
+}
+
+char *berth_told_cause(BerthCore *core, const BerthCoreAction *action)
+{
+    BerthCoreNode node;
+    gboolean for_room = action->reason == BERTH_REASON_ROOM_NEEDED;
+    if (action->kind != BERTH_ACTION_MIGRATE && action->kind != BERTH_ACTION_CHECKPOINT)
+        return g_strdup("");
+    if (action->reason == BERTH_REASON_STARVED)
+        return starved_text(core, &action->guest);
+    if ((!for_room && action->reason != BERTH_REASON_PRESSURE) ||
+        !berth_core_get_node(core, action->node, &node))
+        return g_strdup("");
+    return berth_told_shortage(&node, for_room);
 }

@@ -60,7 +60,8 @@ static guint64 key_of_node(const BerthCoreNode *node, const Berth__NodeUsage *us
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
         return node->used_mib;
     case BERTH__TOP_REQUEST__ORDER__BY_PRESSURE:
-        return usage ? MAX(usage->psi_cpu_some, usage->psi_memory_some) : 0;
+        return usage ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some)
+                     : 0;
     default:
         return 0;
     }
@@ -90,7 +91,10 @@ static guint32 worst_pressure(const BerthTaskEntry *entry, const BerthCoreGuest 
 {
     const Berth__Usage *usage = entry->stored->task->usage;
     guint32 starved = guest->starved_permille * 10;
-    return usage ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), starved) : starved;
+    if (!usage)
+        return starved;
+    guint32 stalled = MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some);
+    return MAX(MAX(stalled, usage->throttled_permille * 10), starved);
 }
 
 static guint64 used_mib(const Berth__Usage *usage)

@@ -69,54 +69,44 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, guint32 index, co
         berth_job_table_remove_task(engine->jobs, number, index);
 }
 
-static void log_of_guest(BerthTurn *turn, const Berth__Task *task, Berth__Event__Kind kind,
-                         Berth__Reason reason, const char *text)
-{
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = kind;
-    event.job = task->job;
-    event.task = task->index;
-    event.epoch = task->epoch;
-    event.node = task->node;
-    event.reason = reason;
-    event.text = (char *)text;
-    berth_turn_log(turn, &event);
-}
-
 /* Of TASK as it was before. */
 static void log_missed(BerthTurn *turn, const Berth__Task *task, const BerthNews *news)
 {
     if (news->is_missed)
-        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
-                     BERTH__REASON__REASON_CHECKPOINT_DUE,
-                     "it was due, and there is not so much space left for checkpoints "
-                     "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf); it is tried "
-                     "again in its turn");
+        berth_turn_log_task(
+            turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+            BERTH__REASON__REASON_CHECKPOINT_DUE,
+            "it was due, and there is not so much space left for checkpoints "
+            "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf); it is tried "
+            "again in its turn");
     if (news->not_to_disk != BERTH_REASON_NONE)
-        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
-                     (Berth__Reason)news->not_to_disk,
-                     "it was to be frozen to disk, and there is not so much space left for "
-                     "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf; "
-                     "berth checkpoint rm makes room): it is frozen in memory");
+        berth_turn_log_task(
+            turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+            (Berth__Reason)news->not_to_disk,
+            "it was to be frozen to disk, and there is not so much space left for "
+            "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf; "
+            "berth checkpoint rm makes room): it is frozen in memory");
     if (news->is_drain_missed)
-        log_of_guest(
+        berth_turn_log_task(
             turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED, BERTH__REASON__REASON_DRAIN,
             "its node is to be empty, there is no room for it elsewhere, and for a checkpoint "
             "there is not so much space left (checkpoint_space_mib, checkpoint_room_permille of "
             "berthd.conf; berth "
             "checkpoint rm makes room): it stays until there is either");
     if (news->is_unsaved)
-        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
-                     BERTH__REASON__REASON_TIME_LIMIT,
-                     "it was to be checkpointed at its time limit, and there is not so much space "
-                     "left for checkpoints (checkpoint_space_mib, checkpoint_room_permille of "
-                     "berthd.conf): it ends");
+        berth_turn_log_task(
+            turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+            BERTH__REASON__REASON_TIME_LIMIT,
+            "it was to be checkpointed at its time limit, and there is not so much space "
+            "left for checkpoints (checkpoint_space_mib, checkpoint_room_permille of "
+            "berthd.conf): it ends");
 }
 
 static void log_short(BerthTurn *turn, const BerthJobEntry *job, const Berth__Task *task)
 {
     g_autofree char *text = berth_told_short(job->job, task);
-    log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_SHORT, BERTH__REASON__REASON_AT_LIMIT, text);
+    berth_turn_log_task(turn, task, BERTH__EVENT__KIND__GUEST_SHORT, BERTH__REASON__REASON_AT_LIMIT,
+                        text);
 }
 
 /* Since when a task is being ended is nothing that the core needs to know. */
@@ -276,6 +266,22 @@ static void log_node_state(BerthTurn *turn, BerthNodeEntry *entry, const BerthCo
     berth_turn_log(turn, &event);
 }
 
+static void log_node_shortage(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
+{
+    if (!berth_told_shortage_is_news(entry, node, turn->engine->now_usec))
+        return;
+    gint64 took_msec = (turn->engine->now_usec - node->short_since_usec) / 1000;
+    g_autofree char *text = node->is_short
+                                ? berth_told_shortage(node, FALSE)
+                                : g_strdup_printf("after %.1f s", (double)took_msec / 1000);
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind =
+        node->is_short ? BERTH__EVENT__KIND__NODE_SHORT : BERTH__EVENT__KIND__NODE_RELIEVED;
+    event.node = (char *)node->name;
+    event.text = text;
+    berth_turn_log(turn, &event);
+}
+
 /* Once for each drain. */
 static void log_node_empty(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
 {
@@ -296,6 +302,7 @@ static void write_node(BerthTurn *turn, guint32 handle)
     if (!entry || !berth_core_get_node(turn->engine->core, handle, &node))
         return;
     log_node_state(turn, entry, &node);
+    log_node_shortage(turn, entry, &node);
     log_node_empty(turn, entry, &node);
     berth_turn_put_node(turn, handle);
 }
@@ -334,7 +341,9 @@ static void write_action(BerthTurn *turn, const BerthCoreAction *action)
     const char *node = berth_node_table_name(turn->engine->nodes, action->node);
     g_autofree char *text = text_of_action(turn, action);
     g_autofree char *place = berth_told_place(turn->engine->core, action);
+    g_autofree char *cause = berth_told_cause(turn->engine->core, action);
     event.place = place;
+    event.cause = cause;
     if (berth_event_action(action, node, text, &event))
         berth_turn_log(turn, &event);
     g_array_append_val(turn->actions, *action);

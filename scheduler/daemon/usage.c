@@ -32,9 +32,12 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
     gboolean can_compare = entry->measured_usec != 0 && entry->measured_usec < now_usec &&
                            usage->cpu_usec >= entry->cpu_seen_usec;
     guint64 available_mib = MIN(usage->memory_available_mib, usage->memory_total_mib);
-    if (!runs)
+    if (!runs) { /* its boot is not its command's */
         entry->starved_seen_usec = usage->starved_usec;
-    if (!runs || !can_compare || usage->memory_total_mib == 0) {
+        entry->measured_usec = 0;
+        return FALSE;
+    }
+    if (!can_compare || usage->memory_total_mib == 0) {
         note(entry, usage, now_usec);
         return FALSE;
     }

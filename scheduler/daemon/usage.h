@@ -9,9 +9,9 @@
  * time. Pure.
  *
  * Notes in ENTRY what was counted at NOW_USEC. FALSE: there is nothing for the core yet, as nothing
- * can be compared with: the first report of a guest, or since berthd was restarted; its command does
- * not run (RUNS); or it has not measured its memory. What the guest was starved of meanwhile is in
- * the next one; while its command does not run it is nobody's loss. */
+ * can be compared with: the first report of a guest since its command runs (RUNS), or since berthd was restarted; or it
+ * has not measured its memory. What the guest was starved of meanwhile is in the next one; while its command does not run it
+ * is nobody's loss, and what it uses to boot says nothing of what it needs. */
 gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
                              gint64 now_usec, BerthCoreUsage *out_usage);
 /* The same of a node's REPORT, which has node usage; notes it in ENTRY. What its guests have used since

@@ -11,7 +11,8 @@ BerthWatchers *berth_watchers_new(BerthDaemon *daemon);
 /* No stream may be open. */
 void berth_watchers_free(BerthWatchers *watchers);
 
-/* Takes CALL on and ends it. */
+/* Takes CALL on and ends it. INVALID_ARGUMENT: it names too many jobs, or what is none; RESOURCE_EXHAUSTED: with the others of its user
+ * too many; FAILED_PRECONDITION: it is to go on after an event that there is not yet. */
 void berth_watch_stream(BerthDaemon *daemon, const Berth__WatchRequest *request,
                         BerthRpcCall *call);
 /* EVENT was committed. */

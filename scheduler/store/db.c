@@ -25,6 +25,8 @@ struct StoreDb {
     char *path;
     GHashTable *statements; /* SQL -> sqlite3_stmt */
     gint64 journal_max_bytes;
+    StoreJournalFunc journal_func;
+    gpointer journal_data;
     gint64 told_usec; /* when the service manager was last told of progress */
 };
 
@@ -201,7 +203,22 @@ void store_db_set_long(StoreDb *db, gboolean is_long)
                              is_long ? tell_manager : NULL, db);
 }
 
-/* Replaces SQLite's own checkpoint after a commit, which never makes the file shorter. */
+/* Without waiting for who reads. FALSE: somebody was in the way. */
+static gboolean checkpoint(sqlite3 *handle, int mode)
+{
+    sqlite3_busy_timeout(handle, 0);
+    int rc = sqlite3_wal_checkpoint_v2(handle, "main", mode, NULL, NULL);
+    sqlite3_busy_timeout(handle, BUSY_TIMEOUT_MSEC);
+    return rc == SQLITE_OK;
+}
+
+gboolean store_db_empty_journal(StoreDb *db)
+{
+    return checkpoint(db->handle, SQLITE_CHECKPOINT_TRUNCATE);
+}
+
+/* Replaces SQLite's own checkpoint after a commit, which never makes the file shorter. Where readers are in the way the
+ * next commit tries again. */
 static int after_commit(void *data, sqlite3 *handle, const char *name, int pages)
 {
     StoreDb *db = data;
@@ -209,18 +226,19 @@ static int after_commit(void *data, sqlite3 *handle, const char *name, int pages
     if (pages < CHECKPOINT_PAGES)
         return SQLITE_OK;
     store_db_get_int64(db, "PRAGMA page_size", "read the page size", &page_bytes, NULL);
-    gboolean is_long = pages * page_bytes > db->journal_max_bytes;
-    sqlite3_busy_timeout(handle, 0);
-    /* Readers that are in the way: the next commit tries again. */
-    sqlite3_wal_checkpoint_v2(
-        handle, name, is_long ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    sqlite3_busy_timeout(handle, BUSY_TIMEOUT_MSEC);
+    if (pages * page_bytes <= db->journal_max_bytes)
+        checkpoint(handle, SQLITE_CHECKPOINT_PASSIVE);
+    else
+        db->journal_func(store_db_empty_journal(db), db->journal_data);
     return SQLITE_OK;
 }
 
-void store_db_bound_journal(StoreDb *db, gint64 max_bytes)
+void store_db_bound_journal(StoreDb *db, gint64 max_bytes, StoreJournalFunc func,
+                            gpointer user_data)
 {
     db->journal_max_bytes = max_bytes;
+    db->journal_func = func;
+    db->journal_data = user_data;
     sqlite3_wal_hook(db->handle, after_commit, db);
 }
 
@@ -286,6 +304,11 @@ gboolean store_db_get_int64(StoreDb *db, const char *sql, const char *what, gint
         return FALSE;
     *out_value = row ? sqlite3_column_int64(statement, 0) : 0;
     return TRUE;
+}
+
+sqlite3_backup *store_db_begin_backup(StoreDb *db, sqlite3 *copy)
+{
+    return sqlite3_backup_init(copy, "main", db->handle, "main");
 }
 
 /* --- values --------------------------------------------------------------------------------- */

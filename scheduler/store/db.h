@@ -46,6 +46,9 @@ gboolean store_db_add_function(StoreDb *db, const char *name,
                                void (*func)(sqlite3_context *, int, sqlite3_value **),
                                GError **error);
 
+/* Begins a copy of the database into COPY, for sqlite3_backup_step(). NULL: COPY has the error. */
+sqlite3_backup *store_db_begin_backup(StoreDb *db, sqlite3 *copy);
+
 /* While STOP (may be NULL) is set, a statement that runs long looks at it, and fails with CANCELLED
  * once it is triggered. */
 void store_db_set_stop(StoreDb *db, GCancellable *stop);
@@ -53,8 +56,12 @@ void store_db_set_stop(StoreDb *db, GCancellable *stop);
  * service manager that waits for this process is told so. */
 void store_db_set_long(StoreDb *db, gboolean is_long);
 /* Keeps the write-ahead log near MAX_BYTES at most: beyond it each commit tries to empty the file,
- * without waiting for whoever reads. */
-void store_db_bound_journal(StoreDb *db, gint64 max_bytes);
+ * without waiting for whoever reads, and FUNC is told whether that worked. */
+typedef void (*StoreJournalFunc)(gboolean is_emptied, gpointer user_data);
+void store_db_bound_journal(StoreDb *db, gint64 max_bytes, StoreJournalFunc func,
+                            gpointer user_data);
+/* Tries to empty it now. FALSE: somebody reads what is in there. */
+gboolean store_db_empty_journal(StoreDb *db);
 
 /* Binding and columns. A guint64 above G_MAXINT64 is taken as that. */
 void store_bind_uint64(StoreStatement *statement, int index, guint64 value);

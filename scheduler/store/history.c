@@ -147,6 +147,25 @@ static gboolean take(StoreDb *db, Search *search, guint64 job, guint64 last, gbo
     return TRUE;
 }
 
+/* Of no job. They have no index: what is read for them are the oldest events, of which few are of jobs that stay. */
+static gboolean find_events(StoreDb *db, Search *search, GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(
+        db, "SELECT seq FROM event WHERE seq <= ?1 AND job = 0 ORDER BY seq LIMIT 1 OFFSET ?2",
+        error);
+    gboolean row = FALSE;
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, search->before_seq);
+    store_bind_uint64(select, 2, EVENTS_MAX - MIN(search->n_events, EVENTS_MAX));
+    if (!store_db_step(db, select, "look for old events", &row, error))
+        return FALSE;
+    search->out->events_to =
+        row ? (guint64)sqlite3_column_int64(select, 0) - 1 : search->before_seq;
+    search->out->is_last = !row;
+    return TRUE;
+}
+
 /* In the order of their numbers, which is that in which they were submitted: behind the first that was not before that time
  * no other is old. */
 static gboolean find_old(StoreDb *db, gpointer data, GError **error)
@@ -170,11 +189,12 @@ static gboolean find_old(StoreDb *db, gpointer data, GError **error)
             return FALSE;
         if (first > search->before_seq)
             break;
+        search->out->after_job = job; /* what stays need not be looked at again */
         if (!is_open && last <= search->before_seq && !take(db, search, job, last, &is_full, error))
             return FALSE;
     }
     search->out->is_last = !is_full;
-    return TRUE;
+    return is_full || find_events(db, search, error);
 }
 
 /* The newest event stays, whatever its age: numbers and times go on from it. */
@@ -194,6 +214,7 @@ BerthStoreOld *berth_store_find_old(BerthStore *store, guint64 before_seq, guint
 {
     BerthStoreOld *old = g_new0(BerthStoreOld, 1);
     Search search = {before_seq, after_job, old, 0, 0};
+    old->after_job = after_job;
     old->jobs = g_array_new(FALSE, FALSE, sizeof(BerthStoreOldJob));
     old->guests = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
     if (store_read(store, find_old_but_newest, &search, error))
@@ -279,10 +300,9 @@ gboolean store_history_remove(StoreDb *db, const BerthStoreOldJob *old, GError *
 gboolean store_history_remove_events(StoreDb *db, guint64 up_to_seq, GError **error)
 {
     return run(db,
-               "DELETE FROM event WHERE seq IN"
-               " (SELECT seq FROM event WHERE seq <= ?1 AND job = 0"
-               " AND seq < (SELECT max(seq) FROM event) ORDER BY seq LIMIT ?2)",
-               up_to_seq, EVENTS_MAX, "remove old events", error);
+               "DELETE FROM event WHERE seq <= ?1 AND job = 0"
+               " AND seq < (SELECT max(seq) FROM event)",
+               up_to_seq, 0, "remove old events", error);
 }
 
 gboolean store_history_remove_blob(StoreDb *db, GBytes *sha256, GError **error)

@@ -8,6 +8,9 @@
  * transaction: all that it sees is of one instant. */
 gboolean store_read(BerthStore *store, StoreReadFunc func, gpointer data, GError **error);
 
+/* Runs FUNC, from any thread, on the writing thread and its connection, between two transactions. */
+gboolean store_run_on_writer(BerthStore *store, StoreReadFunc func, gpointer data, GError **error);
+
 /* The state of JOB; JOB_STATE_UNSPECIFIED: there is none. */
 gboolean store_read_job_state(StoreDb *db, guint64 job, Berth__JobState *out_state, GError **error);
 /* Puts the present states of the jobs that SPEC comes after into it. */

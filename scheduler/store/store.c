@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a store's life: lock, creation, checks, the writing thread and the readers' connections.
  *
- * A local file is in WAL mode: one writer, and readers that neither wait for it nor hold it up. A
+ * A local file is in WAL mode: one writer, and readers that neither wait for it nor hold it up. (But where reads that
+ * overlap have kept the log from being emptied until it is long, new ones wait until those under way have ended.) A
  * database on another VFS (Ceph's) is locked exclusively by its one connection, which is also the
  * fence against a second berthd; reads then go through the writing thread. */
 #include "scheduler/store/store.h"
@@ -10,6 +11,7 @@
 #include "scheduler/store/batch.h"
 #include "scheduler/store/lock.h"
 #include "scheduler/store/read.h"
+#include "scheduler/store/readers.h"
 #include "scheduler/store/schema.h"
 
 #include <errno.h>
@@ -24,12 +26,14 @@
 
 /* A journal that readers have kept from being emptied for long is cut back to this. */
 #define JOURNAL_MAX_BYTES (64 << 20)
+/* So long at most do reads wait for that: most take some milliseconds. */
+#define HOLD_MAX_USEC G_USEC_PER_SEC
 
 struct BerthStore {
     char *path;
     int lock_fd; /* -1 = not a local file */
     StoreWriter *writer;
-    GAsyncQueue *readers; /* StoreDb that are free; NULL = read through the writer */
+    StoreReaders *readers; /* NULL = read through the writer */
 };
 
 static gboolean is_local(const char *path)
@@ -120,7 +124,6 @@ static StoreDb *open_local(const char *path, GError **error)
                        "set up the journal", error) ||
         !store_schema_upgrade(db, error))
         return NULL;
-    store_db_bound_journal(db, JOURNAL_MAX_BYTES);
     return g_steal_pointer(&db);
 }
 
@@ -227,15 +230,22 @@ static gboolean remove_unused_blobs(StoreDb *db, GError **error)
                          "remove unused blobs", error);
 }
 
-static gboolean open_readers(BerthStore *store, GError **error)
+/* In the writing thread. */
+static void on_long_journal(gboolean is_emptied, gpointer user_data)
 {
-    store->readers = g_async_queue_new_full((GDestroyNotify)store_db_close);
-    for (guint i = 0; i < N_READERS; i++) {
-        StoreDb *db = store_db_open(store->path, STORE_DB_READ_ONLY, error);
-        if (db == NULL)
-            return FALSE;
-        g_async_queue_push(store->readers, db);
-    }
+    StoreReaders *readers = user_data;
+    if (is_emptied)
+        store_readers_release(readers, TRUE);
+    else
+        store_readers_hold(readers);
+}
+
+static gboolean open_readers(BerthStore *store, StoreDb *writing, GError **error)
+{
+    store->readers = store_readers_new(store->path, N_READERS, HOLD_MAX_USEC, error);
+    if (store->readers == NULL)
+        return FALSE;
+    store_db_bound_journal(writing, JOURNAL_MAX_BYTES, on_long_journal, store->readers);
     return TRUE;
 }
 
@@ -251,7 +261,7 @@ BerthStore *berth_store_open(const char *path, GError **error)
             return NULL;
     }
     g_autoptr(StoreDb) db = local ? open_local(path, error) : open_elsewhere(path, error);
-    if (db == NULL || !remove_unused_blobs(db, error) || (local && !open_readers(store, error)))
+    if (db == NULL || (local && !open_readers(store, db, error)) || !remove_unused_blobs(db, error))
         return NULL;
     store->writer = store_writer_new(g_steal_pointer(&db));
     return g_steal_pointer(&store);
@@ -259,8 +269,11 @@ BerthStore *berth_store_open(const char *path, GError **error)
 
 void berth_store_close(BerthStore *store)
 {
-    g_clear_pointer(&store->readers, g_async_queue_unref);
+    /* The connection that is closed last is to be the one that can empty the log. */
+    if (store->readers != NULL)
+        store_readers_close(store->readers);
     g_clear_pointer(&store->writer, store_writer_free);
+    g_clear_pointer(&store->readers, store_readers_free);
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     g_free(store->path);
@@ -299,13 +312,26 @@ static gboolean read_snapshot(StoreDb *db, gpointer data, GError **error)
     return ok;
 }
 
+/* In the writing thread: nobody reads. */
+static gboolean empty_journal(StoreDb *db, gpointer data, GError **error)
+{
+    store_readers_release(data, store_db_empty_journal(db));
+    return TRUE;
+}
+
 gboolean store_read(BerthStore *store, StoreReadFunc func, gpointer data, GError **error)
 {
     Snapshot snapshot = {.func = func, .data = data};
     if (store->readers == NULL)
         return store_writer_read(store->writer, read_snapshot, &snapshot, error);
-    StoreDb *db = g_async_queue_pop(store->readers);
+    StoreDb *db = store_readers_take(store->readers);
     gboolean ok = read_snapshot(db, &snapshot, error);
-    g_async_queue_push(store->readers, db);
+    if (store_readers_give(store->readers, db))
+        store_writer_read(store->writer, empty_journal, store->readers, NULL);
     return ok;
+}
+
+gboolean store_run_on_writer(BerthStore *store, StoreReadFunc func, gpointer data, GError **error)
+{
+    return store_writer_read(store->writer, func, data, error);
 }

@@ -117,7 +117,7 @@ void berth_store_batch_reserve_jobs(BerthStoreBatch *batch, guint64 jobs_reserve
 void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *event);
 /* What was found, and with the last of it the job itself. */
 void berth_store_batch_remove_old(BerthStoreBatch *batch, const BerthStoreOldJob *old);
-/* Some thousands of those up to UP_TO_SEQ that are of no job, the oldest; the newest of all events stays. */
+/* Those up to UP_TO_SEQ that are of no job (see berth_store_find_old()); the newest of all events stays. */
 void berth_store_batch_remove_events(BerthStoreBatch *batch, guint64 up_to_seq);
 /* Unless a job names it. */
 void berth_store_batch_remove_blob(BerthStoreBatch *batch, GBytes *sha256);
@@ -199,14 +199,43 @@ typedef struct {
     GArray *jobs;      /* BerthStoreOldJob */
     GArray *guests;    /* BerthGuestId: the last guest of each of their tasks that had one */
     guint64 after_job; /* where it goes on */
-    gboolean is_last;  /* there are no more */
+    guint64 events_to; /* events of no job go up to this one; 0: none go yet */
+    gboolean is_last;  /* there is no more */
 } BerthStoreOld;
 void berth_store_old_free(BerthStoreOld *old);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStoreOld, berth_store_old_free)
 
 /* Jobs behind AFTER_JOB that are done with and have no event after BEFORE_SEQ: so many as are removed in one commit without
- * holding others up, of a large one a part, which is the last then. (transfer full) */
+ * holding others up, of a large one a part, which is the last then. Where there are no more of them, events of no job up to
+ * BEFORE_SEQ, as many at a time. (transfer full) */
 BerthStoreOld *berth_store_find_old(BerthStore *store, guint64 before_seq, guint64 after_job,
                                     GError **error);
 /* Digests of some thousands of blobs in the database that no job names; one that is being submitted may be about to. (GPtrArray of GBytes, owning) */
 GPtrArray *berth_store_list_unused_blobs(BerthStore *store, GError **error);
+
+/* --- a copy of all of it --------------------------------------------------------------------------- */
+
+/* A copy of the database, which berth_store_open() takes as a file, with all that was committed before its last piece. It
+ * is made in pieces, each while commits wait for some milliseconds. From one worker thread at a time; all are freed before
+ * the store is closed. */
+typedef struct BerthStoreBackup BerthStoreBackup;
+
+typedef struct {
+    guint64 copied_pages;
+    guint64 total_pages; /* as it is now */
+    guint64 page_bytes;
+    gboolean is_done;
+} BerthStoreBackupState;
+
+/* Writes CONTENT, which is valid until it returns, at OFFSET of the copy, whatever is there by now. */
+typedef gboolean (*BerthStoreBackupFunc)(GBytes *content, guint64 offset, gpointer user_data,
+                                         GError **error);
+
+BerthStoreBackup *berth_store_backup_begin(BerthStore *store, GError **error);
+/* Copies the next piece, and has it written: nobody waits while FUNC does. After a failure, and once it is done, it is
+ * only to be freed. RESOURCE_EXHAUSTED: FUNC is slower than commits come, for too long. */
+gboolean berth_store_backup_step(BerthStoreBackup *backup, BerthStoreBackupFunc func,
+                                 gpointer user_data, BerthStoreBackupState *out_state,
+                                 GError **error);
+void berth_store_backup_free(BerthStoreBackup *backup);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStoreBackup, berth_store_backup_free)

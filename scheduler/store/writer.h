@@ -16,6 +16,6 @@ void store_writer_free(StoreWriter *writer);
 void store_writer_commit(StoreWriter *writer, BerthStoreBatch *batch, GTask *task);
 
 /* Runs FUNC on the writer's connection, after the commits asked for before, and waits for it. For
- * databases that allow one connection only. */
+ * databases that allow one connection only, and for what only the writer's may do. */
 typedef gboolean (*StoreReadFunc)(StoreDb *db, gpointer data, GError **error);
 gboolean store_writer_read(StoreWriter *writer, StoreReadFunc func, gpointer data, GError **error);

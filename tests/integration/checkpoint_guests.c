@@ -77,6 +77,11 @@ static void ignore_measure(BerthGuest *guest, guint64 cpu_usec, gpointer data)
 {
 }
 
+static const char *know_nothing(gpointer data)
+{
+    return NULL;
+}
+
 static void on_forgotten(BerthGuest *guest, gpointer data)
 {
     ((Node *)data)->is_forgotten = TRUE;
@@ -109,6 +114,7 @@ static void make_node(Place *place, Node *node, const char *name)
         .output = ignore_guest,
         .measured = ignore_measure,
         .pressed = ignore_guest,
+        .why_killed = know_nothing,
         .forgotten = on_forgotten,
         .user_data = node,
     };

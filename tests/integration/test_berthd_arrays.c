@@ -232,6 +232,42 @@ static void request_of_an_array_is_kept_once(void **state)
     }
 }
 
+static void freeze(BerthdTest *test, guint64 job, const char *tasks)
+{
+    g_auto(BerthRanges) ranges = ranges_of(tasks);
+    Berth__FreezeRequest request = BERTH__FREEZE_REQUEST__INIT;
+    request.job = job;
+    request.tasks = ranges.ranges;
+    request.n_tasks = ranges.n;
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, jobs, "Freeze", &request.base);
+}
+
+static guint n_cancelled(BerthdTest *test, guint64 job)
+{
+    g_autoptr(Berth__Job) record = get(test, job, NULL);
+    return (guint)record->counts->cancelled;
+}
+
+static void request_of_many_ranges_is_one(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(GString) tasks = g_string_new("0");
+    test->plan = (FakePlan){.runs_on = TRUE};
+    for (guint i = 0; i < 60; i++) /* at distances that differ */
+        g_string_append_printf(tasks, ",%u", 3 + i * (i + 3) / 2);
+    guint64 job = submit(test, "0-1999", 2);
+    wait_tasks(test, job, 2, 0);
+    freeze(test, job, "1,7-9,20");
+    cancel(test, job, tasks->str);
+    run_until(n_cancelled(test, job) == 61);
+    g_autoptr(Berth__Job) record = get(test, job, NULL);
+    assert_int_equal(record->n_requests, 2);
+    assert_string_equal(record->requests[0]->asked->text, "tasks 1,7-9,20");
+    assert_string_equal(record->requests[1]->asked->text,
+                        "tasks 0,3,5,8,12,17,23,30,38,47,57,68,80,93,107,122 and 45 ranges more");
+}
+
 /* Every third of a million would leave as many pieces of what waits; every second leaves one. */
 static void cancel_that_leaves_too_many_pieces_is_refused(void **state)
 {
@@ -324,6 +360,7 @@ int main(void)
         BERTHD_TEST(logs_of_a_task_that_waits_are_followed),
         BERTHD_TEST(cancel_of_some_leaves_the_others),
         BERTHD_TEST(request_of_an_array_is_kept_once),
+        BERTHD_TEST(request_of_many_ranges_is_one),
         BERTHD_TEST(cancel_that_leaves_too_many_pieces_is_refused),
         BERTHD_TEST(plain_job_has_no_tasks_to_name),
         BERTHD_TEST(wrong_arrays_are_refused),

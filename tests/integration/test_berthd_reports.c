@@ -92,6 +92,43 @@ static void change_is_added_to_what_was_said(void **state)
     }
 }
 
+static void say_pressure(BerthdTest *test, guint64 job, guint32 psi_cpu, guint32 psi_io,
+                         guint32 throttled_permille)
+{
+    Words words;
+    begin(&words, job);
+    words.change.whole = TRUE;
+    words.change.usage = &words.usage;
+    words.usage.cpu_usec = 5000000;
+    words.usage.memory_total_mib = 64;
+    words.usage.memory_available_mib = 40;
+    words.usage.psi_cpu_some = psi_cpu;
+    words.usage.psi_io_some = psi_io;
+    words.usage.throttled_permille = throttled_permille;
+    words.usage.rate_msec = 10000;
+    assert_int_equal(report(test, &words)->n_unknown, 0);
+}
+
+/* For a CPU, for its disk, or as its quota was used up. */
+static void who_waits_most_is_first_in_the_order_of_pressure(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 of_cpu = start(test), of_disk = start(test), of_quota = start(test);
+    Berth__TopRequest request = BERTH__TOP_REQUEST__INIT;
+    say_pressure(test, of_cpu, 1000, 0, 0);
+    say_pressure(test, of_disk, 100, 2000, 0);
+    say_pressure(test, of_quota, 100, 0, 300);
+    request.order = BERTH__TOP_REQUEST__ORDER__BY_PRESSURE;
+    request.guest_limit = 3;
+    Berth__TopReply *top =
+        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Top", &request.base);
+    assert_int_equal(top->n_guests, 3);
+    assert_int_equal(top->guests[0]->task->job, of_quota);
+    assert_int_equal(top->guests[1]->task->job, of_disk);
+    assert_int_equal(top->guests[2]->task->job, of_cpu);
+    berth_message_free(&top->base);
+}
+
 static void output_is_told_of_without_usage(void **state)
 {
     BerthdTest *test = *state;
@@ -209,18 +246,74 @@ static void node_is_shown_as_it_was_told(void **state)
     berth_message_free(&node->base);
 }
 
+/* --- processes that a guest's kernel ended -------------------------------------------------------- */
+
+static void say_kills(BerthdTest *test, guint64 job, guint32 kills)
+{
+    Words words;
+    begin(&words, job);
+    words.change.whole = TRUE;
+    words.change.usage = &words.usage;
+    words.usage.memory_total_mib = 64;
+    words.usage.oom_kills = kills;
+    assert_int_equal(report(test, &words)->n_unknown, 0);
+}
+
+static const Berth__Event *kills_event(BerthdTest *test, guint at)
+{
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = 0; i < events->len; i++) {
+        const Berth__Event *event = g_ptr_array_index(events, i);
+        if (event->kind == BERTH__EVENT__KIND__GUEST_OOM_KILL && at-- == 0)
+            return event;
+    }
+    return NULL;
+}
+
+/* A guest that reports another one with each report, as a hostile one may, fills no log with that. What was not told of is
+ * in the next one: at once after a restart of berthd, which knows what it told, and not when. */
+static void processes_that_a_kernel_ended_are_told_of_once(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = start(test);
+    say_kills(test, job, 2);
+    run_until(kills_event(test, 0) != NULL);
+    const Berth__Event *first = kills_event(test, 0);
+    assert_int_equal(first->job, job);
+    assert_string_equal(first->node, "n1");
+    assert_int_equal(first->reason, BERTH__REASON__REASON_MEMORY_LIMIT);
+    assert_true(g_str_has_prefix(first->text, "its guest's kernel ended 2 processes, as its 64M of "
+                                              "memory are too little"));
+    for (guint32 kills = 2; kills <= 40; kills++)
+        say_kills(test, job, kills);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_start(test->berthd);
+    run_until(fake_agent_is_joined(test->agent));
+    say_kills(test, job, 2);
+    say_kills(test, job, 40);
+    run_until(kills_event(test, 1) != NULL);
+    assert_true(g_str_has_prefix(kills_event(test, 1)->text,
+                                 "its guest's kernel ended 38 processes (40 in all)"));
+    say_kills(test, job, 41);
+    fake_agent_end(test->agent, job, 0);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    assert_null(kills_event(test, 2));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, berthd_test_setup, berthd_test_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(change_is_added_to_what_was_said),
+        TEST(who_waits_most_is_first_in_the_order_of_pressure),
         TEST(output_is_told_of_without_usage),
         TEST(change_of_what_was_never_said_is_asked_for_wholly),
         TEST(restarted_daemon_asks_for_all_of_it),
         TEST(guest_of_nobody_is_neither_taken_nor_asked_for),
         TEST(guest_that_is_to_go_while_it_boots_is_no_matter),
         TEST(node_is_shown_as_it_was_told),
+        TEST(processes_that_a_kernel_ended_are_told_of_once),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,6 +227,50 @@ static void what_a_job_runs_is_its_owners(void **state)
     see(bob, job, FALSE);
 }
 
+typedef struct {
+    Overheard overheard;
+    gboolean has_ended;
+} Listener;
+
+static gboolean listen_in(const ProtobufCMessage *item, gpointer user_data)
+{
+    Listener *listener = user_data;
+    const Berth__Event *event = (const Berth__Event *)item;
+    listener->overheard.job = MAX(listener->overheard.job, event->job); /* it has but one */
+    return overhear(item, &listener->overheard);
+}
+
+static void on_listened(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    assert_true(berth_rpc_peer_stream_finish(result, &error));
+    ((Listener *)user_data)->has_ended = TRUE;
+}
+
+/* Its events go to all that listen at once, and not with the same words. */
+static void what_a_job_runs_is_told_to_its_owner_alone(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.error = secret};
+    g_autoptr(BerthRpcPeer) alice = berthd_fixture_connect_as(test->berthd, ALICE, NO_GROUP);
+    g_autoptr(BerthRpcPeer) bob = berthd_fixture_connect_as(test->berthd, BOB, NO_GROUP);
+    BerthRpcPeer *const peers[] = {bob, alice, bob, alice};
+    Listener listeners[G_N_ELEMENTS(peers)] = {0};
+    Berth__WatchRequest watch = BERTH__WATCH_REQUEST__INIT;
+    watch.from_now = TRUE;
+    for (guint i = 0; i < G_N_ELEMENTS(peers); i++)
+        berth_rpc_peer_stream_async(peers[i], jobs, "Watch", &watch.base, 60000, NULL, listen_in,
+                                    on_listened, &listeners[i]);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    g_autoptr(GError) none = cancel_as(bob, 4711); /* what he asked for before was dealt with */
+    assert_berth_error(none, BERTH_ERROR_NOT_FOUND, "4711");
+    submit_as(alice, &spec);
+    for (guint i = 0; i < G_N_ELEMENTS(peers); i++) {
+        run_until(listeners[i].has_ended);
+        assert_int_equal(listeners[i].overheard.told > 0, peers[i] == alice);
+    }
+}
+
 static gboolean is_denied(BerthRpcPeer *peer, guint64 job)
 {
     g_autoptr(Berth__Job) record = get_as(peer, job);
@@ -277,6 +321,7 @@ int main(void)
         USERS_TEST(only_operators_do_some_things),
         USERS_TEST(list_shows_own_jobs_unless_asked),
         USERS_TEST(what_a_job_runs_is_its_owners),
+        USERS_TEST(what_a_job_runs_is_told_to_its_owner_alone),
         USERS_TEST(one_user_cannot_take_all_connections),
         USERS_TEST(output_is_written_with_the_users_rights),
         cmocka_unit_test_setup_teardown(requests_count_over_a_users_connections,

@@ -10,6 +10,7 @@
 #include "tests/lib/child.h"
 #include "tests/unit/store_fixture.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,6 +84,62 @@ static void store_on_rados_keeps_what_was_committed(void **state)
     berth_store_close(store);
 }
 
+static gboolean write_copy(GBytes *content, guint64 offset, gpointer stream, GError **error)
+{
+    gsize length = 0;
+    const void *data = g_bytes_get_data(content, &length);
+    assert_int_equal(fseek(stream, (long)offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(data, 1, length, stream), length);
+    return TRUE;
+}
+
+/* What `.restore` of sqlite3(1) does. */
+static void put_back(const char *path, const char *uri)
+{
+    sqlite3 *from = NULL, *to = NULL;
+    assert_int_equal(sqlite3_open_v2(path, &from, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_open_v2(uri, &to,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI,
+                                     NULL),
+                     SQLITE_OK);
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    assert_non_null(backup);
+    assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+    assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+    assert_int_equal(sqlite3_close(to), SQLITE_OK);
+    assert_int_equal(sqlite3_close(from), SQLITE_OK);
+}
+
+/* Nobody but berthd can open its state there. */
+static void backup_of_a_store_on_rados_is_a_file_and_can_be_put_back(void **state)
+{
+    static const char uri[] = "file:///berth:berthd/put-back.db?vfs=ceph";
+    g_autoptr(GError) error = NULL;
+    BerthStoreBackupState done = {0};
+    g_autofree char *path = g_build_filename(directory, "backup.db", NULL);
+    FILE *stream = fopen(path, "we");
+    assert_non_null(stream);
+    g_autoptr(BerthStore) store = store_open_ok(STATE_URI);
+    BerthStoreBackup *backup = berth_store_backup_begin(store, &error);
+    assert_non_null(backup);
+    for (guint64 job = 1001; !done.is_done; job++) {
+        assert_true(berth_store_backup_step(backup, write_copy, stream, &done, &error));
+        BerthStoreBatch *batch = berth_store_batch_new();
+        store_batch_add_sample(batch, job, 1000, 7);
+        store_commit_ok(store, batch);
+    }
+    berth_store_backup_free(backup);
+    assert_int_equal(fclose(stream), 0);
+    const char *const paths[] = {path, uri};
+    put_back(path, uri);
+    for (gsize i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(BerthStore) copy = store_open_ok(paths[i]);
+        Berth__Job *job = berth_store_get_job(copy, 1000, &error);
+        assert_non_null(job);
+        berth__job__free_unpacked(job, NULL);
+    }
+}
+
 /* The child that has the state open: says so on its stdout, and waits to be killed. */
 G_NORETURN static void hold(void)
 {
@@ -134,6 +191,7 @@ int main(int argc, char **argv)
     self_path = argv[0];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_on_rados_keeps_what_was_committed),
+        cmocka_unit_test(backup_of_a_store_on_rados_is_a_file_and_can_be_put_back),
         cmocka_unit_test(store_on_rados_is_refused_while_held_and_taken_from_the_dead),
     };
     if (!start_ceph())

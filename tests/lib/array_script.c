@@ -139,18 +139,66 @@ static void add_open(const ArrayScript *script, Words *words, guint32 from)
             add_task(script, words, i);
 }
 
-static void reply_plain(BerthRpcCall *call, gboolean in_reply)
+static void reply_plain(const ArrayScript *script, BerthRpcCall *call, gboolean in_reply)
 {
     Berth__Job job = BERTH__JOB__INIT;
     Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
     Berth__Task task = BERTH__TASK__INIT, *tasks[] = {&task};
     job.id = PLAIN;
-    job.state = task.state = BERTH__JOB_STATE__RUNNING;
+    job.state = task.state =
+        script->plain_has_ended ? BERTH__JOB_STATE__COMPLETED : BERTH__JOB_STATE__RUNNING;
     job.tasks = tasks;
     job.n_tasks = 1;
     reply.job = &job;
     berth_rpc_call_reply(call, in_reply ? &reply.base : &job.base);
 }
+
+/* --- what happens ------------------------------------------------------------------------------- */
+
+static void on_cancelled(BerthRpcCall *call, gpointer user_data)
+{
+    ArrayScript *script = user_data;
+    if (script->call == call)
+        script->call = NULL;
+    berth_rpc_call_end(call);
+}
+
+static void tell_one(ArrayScript *script, const ArrayHappening *happening)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.seq = script->n_told;
+    event.job = happening->ends_plain ? PLAIN : JOB;
+    event.of_array = !happening->ends_plain;
+    event.kind = happening->kind;
+    event.state = happening->state;
+    event.task = happening->task;
+    event.rest_last = happening->rest_last;
+    event.rest_step = happening->rest_step;
+    event.node = (char *)"node2";
+    script->plain_has_ended |= happening->ends_plain;
+    if (happening->becomes > 0)
+        script->tasks = script->later[happening->becomes - 1];
+    script->awaits_look = happening->becomes > 0;
+    berth_rpc_call_send_item(script->call, &event.base);
+}
+
+static void tell(ArrayScript *script)
+{
+    script->awaits_look = FALSE;
+    while (script->happenings != NULL && script->happenings[script->n_told].kind != 0 &&
+           !script->awaits_look) {
+        script->n_told++;
+        tell_one(script, &script->happenings[script->n_told - 1]);
+    }
+}
+
+static void go_on_telling(ArrayScript *script)
+{
+    if (script->call != NULL && script->awaits_look)
+        tell(script);
+}
+
+/* --- what is asked ------------------------------------------------------------------------------ */
 
 static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
                    Berth__Job_Closure closure, void *closure_data)
@@ -161,7 +209,8 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     script->n_gets += request->all_tasks ? 0 : 1;
     script->n_pages += request->all_tasks ? 1 : 0;
     if (request->job == PLAIN) {
-        reply_plain(BERTH_RPC_CALL(closure_data), FALSE);
+        reply_plain(script, BERTH_RPC_CALL(closure_data), FALSE);
+        go_on_telling(script);
         return;
     }
     describe(script, &words);
@@ -175,7 +224,11 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     for (guint32 i = from; i < N_TASKS && words.job.n_tasks < PAGE_SIZE; i++)
         if (request->n_tasks > 0 && berth_index_set_contains(only, i))
             add_task(script, &words, i);
+    if (script->tells_early)
+        go_on_telling(script);
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &words.job.base);
+    if (!script->tells_early)
+        go_on_telling(script);
 }
 
 static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
@@ -256,13 +309,17 @@ static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *requ
                     Berth__LogChunk_Closure closure, void *closure_data)
 {
     Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    char letter = script_of(service)->tasks[request->task];
+    g_autofree char *line = g_strdup_printf("task %u%s", request->task, letter == 'F' ? "" : "\n");
     note_one(service, request->follow ? "Logs -f" : "Logs", request->job, request->of_array,
              request->task);
     chunk.epoch = 1;
-    chunk.data.data = (guint8 *)"seven\n";
-    chunk.data.len = 6;
-    berth_rpc_call_send_item(BERTH_RPC_CALL(closure_data), &chunk.base);
-    berth_rpc_call_end(BERTH_RPC_CALL(closure_data));
+    chunk.data.data = (guint8 *)line;
+    chunk.data.len = strlen(line);
+    if (letter != 'W')
+        berth_rpc_call_send_item(call, &chunk.base);
+    berth_rpc_call_end(call);
 }
 
 static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
@@ -276,39 +333,18 @@ static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
 }
 
-static void on_cancelled(BerthRpcCall *call, gpointer user_data)
-{
-    berth_rpc_call_end(call);
-}
-
 /* Does not end before the client does, unless it wants no more than there is. */
 static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *request,
                      Berth__Event_Closure closure, void *closure_data)
 {
     ArrayScript *script = script_of(service);
-    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
-    berth_rpc_call_set_cancelled_func(call, on_cancelled, NULL);
+    script->call = BERTH_RPC_CALL(closure_data);
+    script->n_told = (guint)request->after_seq;
     script->n_watches++;
-    for (guint i = 0; script->happenings != NULL && script->happenings[i].kind != 0; i++) {
-        const ArrayHappening *happening = &script->happenings[i];
-        Berth__Event event = BERTH__EVENT__INIT;
-        event.seq = i + 1;
-        event.job = JOB;
-        event.of_array = TRUE;
-        event.kind = happening->kind;
-        event.state = happening->state;
-        event.task = happening->task;
-        event.rest_last = happening->rest_last;
-        event.rest_step = happening->rest_step;
-        event.node = (char *)"node2";
-        if (event.seq <= request->after_seq)
-            continue;
-        if (happening->becomes > 0)
-            script->tasks = script->later[happening->becomes - 1];
-        berth_rpc_call_send_item(call, &event.base);
-        if (happening->becomes > 0)
-            break; /* what follows is seen by who has looked at this */
-    }
+    g_array_set_size(script->watched, 0);
+    g_array_append_vals(script->watched, request->jobs, (guint)request->n_jobs);
+    berth_rpc_call_set_cancelled_func(script->call, on_cancelled, script);
+    tell(script);
 }
 
 int array_script_setup(void **state)
@@ -331,6 +367,7 @@ int array_script_setup(void **state)
     script->jobs.explain = on_explain;
     script->jobs.watch = on_watch;
     script->asked = g_string_new(NULL);
+    script->watched = g_array_new(FALSE, FALSE, sizeof(guint64));
     script->tasks = "CFRRRRPWWW";
     scripted_daemon_start(&script->daemon, &script->jobs);
     *state = script;
@@ -342,6 +379,7 @@ int array_script_teardown(void **state)
     ArrayScript *script = *state;
     scripted_daemon_stop(&script->daemon);
     g_string_free(script->asked, TRUE);
+    g_array_unref(script->watched);
     g_free(script);
     return 0;
 }

@@ -519,14 +519,29 @@ gboolean berthd_fixture_is_running(BerthdFixture *fixture)
     return fixture->process != NULL;
 }
 
+/* Its file of that NAME in /proc. (transfer full) */
+static char *read_proc(BerthdFixture *fixture, const char *name)
+{
+    char *text = NULL;
+    g_autofree char *path =
+        g_strdup_printf("/proc/%s/%s", g_subprocess_get_identifier(fixture->process), name);
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
 guint64 berthd_fixture_rss(BerthdFixture *fixture)
 {
-    g_autofree char *path =
-        g_strdup_printf("/proc/%s/statm", g_subprocess_get_identifier(fixture->process));
-    g_autofree char *text = NULL;
-    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_autofree char *text = read_proc(fixture, "statm");
     g_auto(GStrv) fields = g_strsplit(text, " ", -1);
     return g_ascii_strtoull(fields[1], NULL, 10) * 4096;
+}
+
+guint64 berthd_fixture_n_reads(BerthdFixture *fixture)
+{
+    g_autofree char *text = read_proc(fixture, "io");
+    const char *calls = strstr(text, "syscr: ");
+    assert_non_null(calls);
+    return g_ascii_strtoull(calls + strlen("syscr: "), NULL, 10);
 }
 
 char *berthd_fixture_log(BerthdFixture *fixture)

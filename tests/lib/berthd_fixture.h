@@ -51,6 +51,8 @@ void berthd_fixture_signal(BerthdFixture *fixture, int signal);
 gboolean berthd_fixture_is_running(BerthdFixture *fixture);
 /* Resident memory, in bytes. */
 guint64 berthd_fixture_rss(BerthdFixture *fixture);
+/* How often it has called read() by now, of files and whatever else but sockets. */
+guint64 berthd_fixture_n_reads(BerthdFixture *fixture);
 
 /* --- clients ---------------------------------------------------------------------------------- */
 

@@ -11,6 +11,13 @@ static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *re
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
 }
 
+/* No script says what comes of one. */
+static void on_backup(Berth__Server_Service *service, const Berth__BackupRequest *request,
+                      Berth__BackupProgress_Closure closure, void *closure_data)
+{
+    berth_rpc_call_end(BERTH_RPC_CALL(closure_data));
+}
+
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
 {
     berth_rpc_peer_unref(peer);
@@ -18,6 +25,8 @@ static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_da
 
 static void on_peer(BerthRpcPeer *peer, gpointer user_data)
 {
+    ScriptedDaemon *daemon = user_data;
+    daemon->n_peers++;
     berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
 }
 
@@ -33,7 +42,7 @@ void scripted_daemon_start(ScriptedDaemon *daemon, Berth__Jobs_Service *jobs)
     daemon->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
     daemon->socket = g_build_filename(daemon->dir, "sock", NULL);
     daemon->listener = berth_rpc_listener_new_unix(daemon->socket, 0600, daemon->services, NULL,
-                                                   on_peer, NULL, NULL, &error);
+                                                   on_peer, NULL, daemon, &error);
     assert_no_error(error);
 }
 

@@ -9,9 +9,10 @@
 /* A daemon for `berth` that says what a script of a test says of jobs, and that it is there. */
 typedef struct {
     Berth__Server_Service server;
-    ProtobufCService *services[3];
+    ProtobufCService *services[4]; /* the last but one is for a test to set before it starts */
     BerthRpcListener *listener;
-    char *dir; /* of the test; all in it goes with the daemon */
+    guint n_peers; /* that have connected */
+    char *dir;     /* of the test; all in it goes with the daemon */
     char *socket;
 } ScriptedDaemon;
 

@@ -169,10 +169,12 @@ static void check_migrate(World *world, const BerthCoreAction *action, const Job
     world_note(world, "migrate");
     if (action->reason == BERTH_REASON_DRAIN)
         world_note(world, "drained");
-    if (action->reason == BERTH_REASON_BALANCE) {
-        CHECK(world, guest->is_opportunistic == action->is_opportunistic, action->guest.job);
+    if (action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_DEFRAGMENT) {
+        gboolean is_balance = action->reason == BERTH_REASON_BALANCE;
+        CHECK(world, guest->is_opportunistic == is_balance, action->guest.job);
+        CHECK(world, action->is_opportunistic == is_balance, action->guest.job);
         CHECK(world, world->config.features & BERTH_FEATURE_BALANCING, action->guest.job);
-        world_note(world, action->is_opportunistic ? "balance" : "defragment");
+        world_note(world, is_balance ? "balance" : "defragment");
     }
     if (action->reason == BERTH_REASON_MOVED_BY_USER ||
         action->reason == BERTH_REASON_MOVED_BY_OPERATOR)

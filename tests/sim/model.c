@@ -448,8 +448,9 @@ static void check_caps(World *world, const BerthCoreEffects *effects, guint at)
     CHECK(world, moves_at(world, action->node) <= of_node, action->node);
     if (action->kind == BERTH_ACTION_MIGRATE)
         CHECK(world, moves_at(world, action->to) <= of_node, action->to);
-    if (action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_PROMOTION ||
-        action->reason == BERTH_REASON_DRAIN || action->reason == BERTH_REASON_AT_LIMIT)
+    if (action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_DEFRAGMENT ||
+        action->reason == BERTH_REASON_PROMOTION || action->reason == BERTH_REASON_DRAIN ||
+        action->reason == BERTH_REASON_AT_LIMIT)
         CHECK(world,
               moves_at(world, 0) <= MAX(of_cluster, of_node) + begun_after(world, effects, at),
               action->guest.job);
@@ -460,9 +461,9 @@ static void check_pace(World *world, const BerthCoreAction *action)
 {
     Job *job = world_job(world, action->guest.job);
     guint32 index = action->guest.task;
-    gboolean can_wait = action->reason == BERTH_REASON_BALANCE ||
-                        action->reason == BERTH_REASON_PROMOTION ||
-                        action->reason == BERTH_REASON_AT_LIMIT;
+    gboolean can_wait =
+        action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_DEFRAGMENT ||
+        action->reason == BERTH_REASON_PROMOTION || action->reason == BERTH_REASON_AT_LIMIT;
     if (action->kind == BERTH_ACTION_MIGRATE && can_wait && job->op_ended_usec[index] > 0)
         CHECK(world,
               world->now_usec - job->op_ended_usec[index] >=

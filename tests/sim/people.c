@@ -139,7 +139,8 @@ void people_submit(World *world)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-#define OTHERS_MAX 2u
+#define RANGES_MAX 3u              /* are chosen */
+#define OTHERS_MAX (2 * TASKS_MAX) /* each index that these have may be a range */
 
 /* What of a job is asked for; all of it: TASKS has step 0. */
 typedef struct {
@@ -256,23 +257,40 @@ static BerthIndexRange choose_range(World *world, const Job *job)
     return range;
 }
 
+/* Of those kinds many ranges are one decision. */
+static gboolean takes_others(BerthEventKind kind)
+{
+    return kind == BERTH_EVENT_JOB_CANCELLED || kind == BERTH_EVENT_JOB_HELD ||
+           kind == BERTH_EVENT_JOB_RELEASED || kind == BERTH_EVENT_JOB_FREEZE_WANTED;
+}
+
+static void note_asked(World *world, const Asked *asked, BerthEventKind kind)
+{
+    world_note(world, kind == BERTH_EVENT_JOB_HELD       ? "some held"
+                      : kind == BERTH_EVENT_JOB_RELEASED ? "some released"
+                                                         : "some tasks");
+    if (asked->n_others > 0)
+        world_note(world, kind == BERTH_EVENT_JOB_CANCELLED       ? "many ranges cancelled"
+                          : kind == BERTH_EVENT_JOB_FREEZE_WANTED ? "many ranges to be frozen"
+                                                                  : "tasks of many ranges");
+}
+
 /* Some of an array's, now and then; also such as it does not have. */
 static Asked choose_tasks(World *world, const Job *job, BerthEventKind kind)
 {
     Asked asked = {0};
+    g_autoptr(BerthIndexSet) chosen = berth_index_set_new();
     if (job->n_tasks == 1 || !world_chance(world, 40))
         return asked;
-    asked.tasks = choose_range(world, job);
-    if ((kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED) &&
-        world_chance(world, 50))
-        asked.n_others = 1 + world_pick(world, OTHERS_MAX);
-    for (gsize i = 0; i < asked.n_others; i++)
-        asked.others[i] = choose_range(world, job);
-    world_note(world, kind == BERTH_EVENT_JOB_HELD       ? "some held"
-                      : kind == BERTH_EVENT_JOB_RELEASED ? "some released"
-                                                         : "some tasks");
-    if (asked.n_others > 0)
-        world_note(world, "tasks of many ranges");
+    guint n =
+        takes_others(kind) && world_chance(world, 50) ? 2 + world_pick(world, RANGES_MAX - 1) : 1;
+    for (guint i = 0; i < n; i++)
+        berth_index_set_add(chosen, choose_range(world, job));
+    asked.tasks = *berth_index_set_range(chosen, 0);
+    asked.n_others = berth_index_set_n_ranges(chosen) - 1;
+    for (guint i = 0; i < asked.n_others; i++)
+        asked.others[i] = *berth_index_set_range(chosen, i + 1);
+    note_asked(world, &asked, kind);
     return asked;
 }
 

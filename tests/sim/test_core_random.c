@@ -67,6 +67,8 @@ static const char *const covered[] = {
     "start failed",
     "start after others",
     "tasks of many ranges",
+    "many ranges cancelled",
+    "many ranges to be frozen",
     "dependency never",
     "stop",
     "stop failed",

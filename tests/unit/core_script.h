@@ -13,9 +13,11 @@
  *   EVENT ! WORDS             it must be refused with WORDS in the message
  *   ? JOB STATE REASON PHASE  a task's record, of an array JOB/TASK; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
+ *   op JOB REASON             why something is being done to its guest
  *   planned JOB SECONDS|never when it is planned to start
  *   next SECONDS|never        when TIMER is wanted
  *   peak JOB MILLI MIB        what was last told of its peak
+ *   lacks NODE yes|no         whether guests have to leave it for memory, as was told
  *   admits NODE open|cordoned|draining [empty]  what it is used for, as was told; empty: likewise
  *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
  *   empties NODE N SECONDS    how long those who move or are saved take to leave it, N nodes being drained at a time

@@ -41,6 +41,15 @@ static void ask_why(Script *script)
         fail_msg("%s: it is %d", script->line, reason);
 }
 
+static void ask_op(Script *script)
+{
+    BerthCoreGuest guest;
+    guint64 job = core_script_number(script, script->words[1]);
+    assert_true(berth_core_get_guest(script->core, job, 0, 0, &guest));
+    if ((int)guest.op_reason != core_script_value(script, script->words[2]))
+        fail_msg("%s: it is %d", script->line, guest.op_reason);
+}
+
 static void ask_planned(Script *script)
 {
     gint64 planned_usec =
@@ -200,7 +209,8 @@ static void describe_hindrances(const BerthCoreWait *wait, GString *text)
                                         [BERTH_HINDRANCE_RESTS] = "rests",
                                         [BERTH_HINDRANCE_AWAITED] = "awaited",
                                         [BERTH_HINDRANCE_EVACUATION] = "evacuation",
-                                        [BERTH_HINDRANCE_MAINTENANCE] = "maintenance"};
+                                        [BERTH_HINDRANCE_MAINTENANCE] = "maintenance",
+                                        [BERTH_HINDRANCE_OCCUPIED] = "occupied"};
     assert_int_equal(wait->hindrances[BERTH_HINDRANCE_NONE], 0);
     for (guint i = BERTH_HINDRANCE_NONE + 1; i < BERTH_N_HINDRANCES; i++)
         if (wait->hindrances[i] > 0)
@@ -254,6 +264,14 @@ static void ask_looks(Script *script)
             : SECOND_0_USEC + (gint64)core_script_number(script, script->words[1]) * G_USEC_PER_SEC;
     if (usec != expected)
         fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, usec);
+}
+
+static void ask_lacks(Script *script)
+{
+    guint32 node = (guint32)core_script_number(script, script->words[1]);
+    const char *now = script->told[node].is_short ? "yes" : "no";
+    if (strcmp(now, script->words[2]) != 0)
+        fail_msg("%s: %s", script->line, now);
 }
 
 static void ask_admits(Script *script)
@@ -318,6 +336,7 @@ gboolean core_script_ask(Script *script)
         {"saved", ask_saved},     {"space", ask_space},     {"missed", ask_missed},
         {"holds", ask_holds},     {"doubted", ask_doubted}, {"short", ask_short},
         {"waits", ask_waits},     {"looks", ask_looks},     {"limit", ask_limit},
+        {"op", ask_op},           {"lacks", ask_lacks},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

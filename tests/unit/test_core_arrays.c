@@ -131,6 +131,18 @@ static void finish(Array *array, guint32 task)
                     .kind = BERTH_EVENT_GUEST_RELEASED, .guest = guest, .node = array->node});
 }
 
+/* The guests of TASKS run. */
+static void run(Array *array, const char *tasks)
+{
+    g_autoptr(BerthIndexSet) set = berth_index_set_parse(tasks, 100, NULL);
+    guint32 task = 0;
+    for (; berth_index_set_next(set, task, &task); task++) {
+        const BerthGuestId guest = {.job = 1, .task = task, .epoch = 1};
+        tell(array, &(BerthCoreEvent){
+                        .kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = array->node});
+    }
+}
+
 static gboolean is_known(const Array *array)
 {
     BerthCoreJob job;
@@ -256,17 +268,59 @@ static void cancel_of_the_last_range_ends_the_job(void **state)
     assert_false(is_known(array));
 }
 
+static BerthCoreEvent request_of_many(BerthEventKind kind, const BerthIndexSet *tasks)
+{
+    BerthCoreEvent event = {.kind = kind, .guest = {.job = 1}};
+    event.request.tasks = *berth_index_set_range(tasks, 0);
+    event.request.others = berth_index_set_range(tasks, 1);
+    event.request.n_others = berth_index_set_n_ranges(tasks) - 1;
+    return event;
+}
+
+static void cancel_of_several_ranges_is_one_decision(void **state)
+{
+    Array *array = *state;
+    g_autoptr(BerthIndexSet) some = berth_index_set_parse("1,5-9,20-40:2,98", 100, NULL);
+    g_autoptr(BerthIndexSet) ended = berth_index_set_parse("5,20,200-300", 200, NULL);
+    join(array);
+    submit(array, "0-99", 3);
+    assert_started(array, "0 1 2");
+    BerthCoreEvent event = request_of_many(BERTH_EVENT_JOB_CANCELLED, some);
+    tell(array, &event);
+    assert_changed(array, "1 5-9 20-40:2 98");
+    finish(array, 1);
+    assert_started(array, "3");
+    event = request_of_many(BERTH_EVENT_JOB_CANCELLED, ended);
+    refuses(array, &event, BERTH_ERROR_NOT_FOUND, "no unfinished task 5, nor any of the others");
+}
+
+/* The first, the last and one amid them are found among a thousand, and none beside them. */
+static void freeze_of_many_ranges_is_of_those_that_they_have(void **state)
+{
+    Array *array = *state;
+    g_autoptr(BerthIndexSet) some = berth_index_set_new();
+    for (guint32 i = 0; i < BERTH_RANGES_MAX; i++) /* at distances that differ */
+        berth_index_set_add_one(some, 3 + i * (i + 3) / 2);
+    guint32 last = berth_index_set_last(some);
+    g_autofree char *tasks = g_strdup_printf("2-6,12,%u-%u", last - 1, last);
+    g_autofree char *started = g_strdup_printf("2 3 4 5 6 12 %u %u", last - 1, last);
+    g_autofree char *changed = g_strdup_printf("3 5 12 %u", last);
+    join(array);
+    submit(array, tasks, 0);
+    assert_started(array, started);
+    run(array, tasks);
+    BerthCoreEvent event = request_of_many(BERTH_EVENT_JOB_FREEZE_WANTED, some);
+    tell(array, &event);
+    assert_changed(array, changed);
+}
+
 static void freeze_of_a_range_leaves_the_others_running(void **state)
 {
     Array *array = *state;
     join(array);
     submit(array, "1-3", 0);
     assert_started(array, "1 2 3");
-    for (guint32 i = 1; i <= 3; i++) {
-        const BerthGuestId guest = {.job = 1, .task = i, .epoch = 1};
-        tell(array, &(BerthCoreEvent){
-                        .kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = array->node});
-    }
+    run(array, "1-3");
     BerthCoreEvent freeze = request(BERTH_EVENT_JOB_FREEZE_WANTED, "2-3");
     tell(array, &freeze);
     assert_changed(array, "2 3");
@@ -375,9 +429,9 @@ static void hold_of_a_range_keeps_those_tasks_from_starting(void **state)
 static void hold_of_several_ranges_is_one_decision(void **state)
 {
     Array *array = *state;
-    static const BerthIndexRange others[] = {{4, 8, 2}, {0, 0, 1}};
+    static const BerthIndexRange others[] = {{1, 2, 1}, {4, 8, 2}};
     submit(array, "0-9", 1);
-    BerthCoreEvent event = request(BERTH_EVENT_JOB_HELD, "1-2");
+    BerthCoreEvent event = request(BERTH_EVENT_JOB_HELD, "0");
     event.request.others = others;
     event.request.n_others = 2;
     tell(array, &event);
@@ -386,7 +440,6 @@ static void hold_of_several_ranges_is_one_decision(void **state)
     finish(array, 3);
     assert_started(array, "5");
     event.kind = BERTH_EVENT_JOB_RELEASED;
-    event.request.others = &others[1];
     event.request.n_others = 1;
     tell(array, &event);
     finish(array, 5);
@@ -627,6 +680,8 @@ int main(void)
         TEST(cancel_of_a_range_leaves_few_records),
         TEST(cancel_of_a_range_stops_what_runs_of_it),
         TEST(cancel_of_the_last_range_ends_the_job),
+        TEST(cancel_of_several_ranges_is_one_decision),
+        TEST(freeze_of_many_ranges_is_of_those_that_they_have),
         TEST(freeze_of_a_range_leaves_the_others_running),
         TEST(hold_of_a_range_keeps_those_tasks_from_starting),
         TEST(hold_of_several_ranges_is_one_decision),

@@ -43,6 +43,8 @@ static void exchange_of_two_begins_with_both_where_each_has_room(void **state)
 {
     run_with(NO_PROMOTION, UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS
                                           "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n"
+                                          "op 3 balance\n"
+                                          "op 4 balance\n"
                                           "migrated 4.1\n"
                                           "migrated 3.1\n"
                                           "at 240\n"

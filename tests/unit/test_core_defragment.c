@@ -43,6 +43,7 @@ static void who_moves_fastest_leaves_so_that_a_large_job_starts_there(void **sta
 {
     run(BOTH_MOVE LARGE
         "planned 4 10000\n" TWO_ROUNDS "timer -> MIGRATE 3.1@2>1\n"
+        "op 3 defragment\n"
         "planned 4 123\n"
         "waits 4 need=4/3500 open=2 nearest=2:2/3000 plan=123@2 leaves=3@123 slack=not-wanted\n"
         "migrated 3.1 -> START 4.1@2\n");

@@ -30,11 +30,14 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 5 submitted submitted.id=8 submitted.array_size=9 dependencies=6:3:0 "
         "indices=0:8:1 held-tasks=1:3:2 held-tasks-by-operator=5:5:1,7:8:1 completed=3:0:1:1",
         "event 5 cancelled guest.job=7 request.by_operator=1",
+        "event 5 cancelled guest.job=8 request.tasks.first=1 request.tasks.last=3 "
+        "request.tasks.step=2 others=5:9:4,12:12:1",
         "event 5 held guest.job=8 request.tasks.first=1 request.tasks.last=3 request.tasks.step=2 "
         "others=5:9:4,12:12:1",
         "event 5 held guest.job=7",
         "event 5 unheld guest.job=7",
         "event 5 freeze-wanted guest.job=7 request.by_operator=1",
+        "event 5 freeze-wanted guest.job=8 request.tasks.step=1 others=4:4:1",
         "event 5 thaw-wanted guest.job=7",
         "event 6 joined node=2 joined.info.capacity.vcpus=8 joined.info.capacity.memory_mib=4096 "
         "joined.info.cannot_start=1 joined.info.rack=1 found=7:0:1:3:2:55:0:0:0:0:0:0:0 "
@@ -266,6 +269,11 @@ static void journal_bad_lines_are_refused(void **state)
                                         "event 5 submitted completed=3:5:4:1",
                                         "event 5 held request.tasks.first=3 request.tasks.step=1",
                                         "event 5 held request.tasks.step=1 others=3:2:1",
+                                        "event 5 cancelled request.tasks.step=1 others=3:5:0",
+                                        "event 5 cancelled request.tasks.step=1 others=0:5:1",
+                                        "event 5 cancelled request.tasks.step=1 others=9:9:1,5:5:1",
+                                        "event 5 cancelled others=3:5:1",
+                                        "event 5 freeze-wanted request.tasks.step=1 others=3:5:0",
                                         "restored-job held-tasks=3:3:0",
                                         "event 5 submitted dependencies=1:2",
                                         "event 5 joined cells=1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1",

@@ -116,7 +116,7 @@ static void wait_says_why_not_in_slack(void **state)
                                     "leaves=1@10000 slack=no-space\n");
 }
 
-/* Each of the nodes for another reason; 5 is too small for it, and is none that it may use. */
+/* Each of the nodes for another reason; 5 is too small for it, and is none that it may use. On 6 most is page cache. */
 static void wait_counts_nodes_by_what_hinders_them(void **state)
 {
     run("node 1 4 1000\n"
@@ -132,15 +132,19 @@ static void wait_counts_nodes_by_what_hinders_them(void **state)
         "submit 4 v=4 m=1000 limit=10000 -> START 4.1@4\n"
         "running 4.1\n"
         "node 5 1 1000\n"
+        "node 6 4 1000\n"
+        "submit 6 v=4 m=1000 limit=10000 -> START 6.1@6\n"
+        "running 6.1\n"
         "at 20\n"
         "report 1.1 cpu=4000 mem=300\n"
         "report 2.1 cpu=1000 mem=900\n"
         "report 3.1 cpu=1000 mem=900\n"
         "report 4.1 cpu=1000 mem=300\n"
+        "report 6.1 cpu=1000 mem=300 touched=900\n"
         "pressed 4\n"
         "submit 5 v=2 m=500 slack may-checkpoint\n"
-        "waits 5 need=2/500 open=4 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
-        "slack=no-room,cpu:1,memory:2,pressed:1\n");
+        "waits 5 need=2/500 open=5 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+        "slack=no-room,cpu:1,memory:2,pressed:1,occupied:1\n");
 }
 
 /* 2 has the firm start, on node 2; for 3 node 1 is gathered, as soon as somebody comes who could be in slack. */

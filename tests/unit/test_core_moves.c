@@ -278,7 +278,7 @@ static void play_starved(guint seconds, const char *usage, const char *then)
 
 static void starved_guest_moves_to_where_cpu_is_free(void **state)
 {
-    play_starved(16, "cpu=2000", " -> MIGRATE 2.1@1>2~");
+    play_starved(16, "cpu=2000", " -> MIGRATE 2.1@1>2~\nop 2 starved");
     play_starved(15, "cpu=2000", "");
     play_starved(16, "cpu=2001", "");
 }

@@ -171,12 +171,50 @@ static void nodes_first_is_what_a_search_finds(void **state)
     core_nodes_clear(&nodes);
 }
 
+static void join(CoreNodes *nodes, CoreNode *node, guint32 vcpus, guint64 memory_mib)
+{
+    const BerthCoreNodeInfo info = {.capacity = {vcpus, memory_mib, 0}};
+    core_nodes_set_info(nodes, node, &info);
+    node->has_joined = TRUE;
+}
+
+static void assert_largest(CoreNodes *nodes, const CoreNode *node, guint32 vcpus,
+                           guint64 memory_mib)
+{
+    CoreSize most;
+    assert_ptr_equal(core_nodes_largest(nodes, &most), node);
+    assert_int_equal(most.vcpus, vcpus);
+    assert_int_equal(most.memory_mib, memory_mib);
+}
+
+static void nodes_largest_is_what_they_have_become(void **state)
+{
+    CoreNodes nodes;
+    core_nodes_init(&nodes);
+    CoreNode *a = core_nodes_add(&nodes, "a");
+    CoreNode *b = core_nodes_add(&nodes, "b");
+    CoreNode *c = core_nodes_add(&nodes, "c");
+    assert_largest(&nodes, NULL, 0, 0);
+    join(&nodes, b, 8, 500);
+    assert_largest(&nodes, b, 8, 500);
+    join(&nodes, a, 4, 1000);
+    join(&nodes, c, 4, 1000);
+    assert_largest(&nodes, a, 8, 1000);
+    join(&nodes, c, 5, 1000);
+    assert_largest(&nodes, c, 8, 1000);
+    join(&nodes, b, 1, 10);
+    join(&nodes, c, 1, 20);
+    assert_largest(&nodes, a, 4, 1000);
+    core_nodes_clear(&nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heap_first_is_always_the_smallest),
         cmocka_unit_test(key_heap_gives_the_least_and_its_value),
         cmocka_unit_test(nodes_first_is_what_a_search_finds),
+        cmocka_unit_test(nodes_largest_is_what_they_have_become),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ static void backed_start_waits_until_slack_is_checkpointed(void **state)
         "exited 2.1 -> RELEASE 2.1@1\n"
         "released 2.1\n"
         "submit 4 v=1 m=400 limit=100 -> CHECKPOINT 3.1@1~\n"
+        "op 3 room-needed\n"
         "? 4 RUNNING - starting\n"
         "checkpointed 3.1 -> RELEASE 3.1@1\n"
         "? 3 PENDING evicted releasing\n"
@@ -157,6 +158,25 @@ static void slack_of_a_node_that_is_away_stays_and_its_cancel_stands(void **stat
                           "join 1 1.1:running 2.1:starting -> STOP 2.1@1\n");
 }
 
+/* By its node, which had no other way: it gets a backed start, however often it was requeued. */
+static void who_is_crowded_out_waits_for_a_backed_start(void **state)
+{
+    run(IDLE_NODE
+        "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+        "running 2.1\n"
+        "gone 2.1 crowded-out -> RELEASE 2.1@1\n"
+        "? 2 PENDING crowded-out releasing\n"
+        "released 2.1\n"
+        "submit 3 v=1 m=400 slack may-checkpoint -> START 3.1@1~\n"
+        "running 3.1\n"
+        "gone 1.1 crowded-out -> RELEASE 1.1@1\n" /* it was backed: so it is lost as any */
+        "? 1 PENDING requeued releasing\n");
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint no-requeue -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "gone 2.1 crowded-out -> RELEASE 2.1@1\n"
+                  "? 2 NODE_FAIL crowded-out releasing\n");
+}
+
 static void growth_of_a_backed_guest_sends_slack_away(void **state)
 {
     run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
@@ -204,6 +224,7 @@ static void node_under_pressure_sends_one_away(void **state)
                   "running 2.1\n"
                   "running 3.1\n"
                   "pressed 1 -> CHECKPOINT 3.1@1~\n"
+                  "op 3 pressure\n"
                   "pressed 1\n"
                   "exited 3.1 -> RELEASE 3.1@1\n"
                   "checkpointed 3.1\n"
@@ -212,6 +233,25 @@ static void node_under_pressure_sends_one_away(void **state)
                   "cancel 2 -> STOP 2.1@1\n"
                   "checkpointed 2.1 -> RELEASE 2.1@1\n"
                   "? 2 CANCELLED cancelled-by-user releasing\n");
+}
+
+/* From the host's word until it takes that back and nobody is leaving, whatever guests say meanwhile. */
+static void node_is_told_to_lack_memory_once(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 2.1 cpu=100 mem=100\n"
+                  "lacks 1 no\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "lacks 1 yes\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "lacks 1 yes\n"
+                  "pressed 1 left=900\n"
+                  "lacks 1 yes\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "lacks 1 no\n");
 }
 
 /* Predictions do not know why it lacks memory: it may be page cache. */
@@ -475,7 +515,9 @@ static void who_is_waited_for_is_told_so(void **state)
         {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_PRESSURE, TRUE},
         {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_SLACK_FULL, TRUE},
         {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_ROOM_NEEDED, TRUE},
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_STARVED, TRUE},
         {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_BALANCE, FALSE},
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_DEFRAGMENT, FALSE},
         {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_DRAIN, FALSE},
         {BERTH_ACTION_CHECKPOINT, TRUE, BERTH_REASON_ROOM_NEEDED, TRUE},
         {BERTH_ACTION_CHECKPOINT, TRUE, BERTH_REASON_TIME_LIMIT, TRUE},
@@ -507,9 +549,11 @@ int main(void)
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
         cmocka_unit_test(slack_of_who_did_not_begin_rests),
         cmocka_unit_test(slack_of_a_node_that_is_away_stays_and_its_cancel_stands),
+        cmocka_unit_test(who_is_crowded_out_waits_for_a_backed_start),
         cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
         cmocka_unit_test(move_of_a_backed_guest_sends_slack_away_from_where_it_goes),
         cmocka_unit_test(node_under_pressure_sends_one_away),
+        cmocka_unit_test(node_is_told_to_lack_memory_once),
         cmocka_unit_test(nobody_comes_back_to_a_node_under_pressure),
         cmocka_unit_test(node_with_hardly_any_memory_left_sends_one_away),
         cmocka_unit_test(migration_that_fails_leaves_the_guest_where_it_was),

@@ -32,7 +32,10 @@ static void submit_checks_size_against_known_nodes(void **state)
         "left 2\n"
         "submit 2 v=8 m=500\n" /* away, but known */
         "why 2 node-unavailable\n"
-        "why 1 node-unavailable\n");
+        "why 1 node-unavailable\n"
+        "node 3 16 300\n"
+        "submit 3 v=17 m=300 ! the largest, n1, has 4 vCPUs and 1000 MiB\n"
+        "submit 3 v=16 m=300 -> START 3.1@3\n");
 }
 
 static void submit_to_node_that_never_joined_is_accepted(void **state)

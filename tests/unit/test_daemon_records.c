@@ -207,7 +207,11 @@ static void from_core_new_epoch_drops_the_last_life(void **state)
     assert_true(berth_record_take_status(entry, &status));
     assert_int_equal(entry->stored->task->exit->status, 4);
     assert_string_equal(entry->stored->disk_id, "disk-7-0-0-1");
+    entry->stored->oom_told = 4;
+    entry->kills_tellings = 2;
     berth_record_from_core(entry, &core_tasks[2], "n4", "");
+    assert_int_equal(entry->stored->oom_told, 0);
+    assert_int_equal(entry->kills_tellings, 0);
     assert_null(entry->stored->task->exit);
     assert_null(entry->stored->task->usage);
     assert_int_equal(entry->stored->n_storage_clients, 0);
@@ -646,8 +650,10 @@ static void usage_is_what_came_since_the_last_report(void **state)
 {
     BerthTaskEntry entry = {0};
     BerthCoreUsage out;
-    Berth__Usage usage = counted(1000000, 300000);
-    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 10 * SECOND_USEC, &out)); /* boots */
+    Berth__Usage usage = counted(500000, 300000);
+    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 5 * SECOND_USEC, &out)); /* boots */
+    usage = counted(1000000, 350000);
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 10 * SECOND_USEC, &out));
     usage = counted(8500000, 500000);
     assert_true(berth_usage_to_core(&entry, TRUE, &usage, 15 * SECOND_USEC, &out));
     assert_int_equal(out.cpu_milli, 1500);
@@ -724,7 +730,8 @@ static void usage_of_a_node_that_knows_its_rates_is_as_it_says(void **state)
     BerthTaskEntry entry = {0};
     BerthCoreUsage out;
     Berth__Usage usage = counted(1000000, 0);
-    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 10 * SECOND_USEC, &out)); /* boots */
+    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 5 * SECOND_USEC, &out)); /* boots */
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 10 * SECOND_USEC, &out));
     usage = counted(2000000, 300000);
     usage.rate_msec = 5000;
     usage.cpu_milli = 200;
@@ -841,6 +848,7 @@ static void restored_guest_has_the_sums_of_its_checkpoint_and_no_rates(void **st
     usage.cpu_milli = 900;
     usage.starved_permille = 100;
     usage.rate_msec = 10000;
+    usage.oom_kills = 4;
     checkpoint.serial = 3;
     checkpoint.usage = &usage;
     Berth__Task *record = entry->stored->task;
@@ -852,6 +860,7 @@ static void restored_guest_has_the_sums_of_its_checkpoint_and_no_rates(void **st
     assert_int_equal(record->usage->cpu_milli, 0);
     assert_int_equal(record->usage->starved_permille, 0);
     assert_int_equal(record->usage->rate_msec, 0);
+    assert_int_equal(entry->stored->oom_told, 4); /* its kernel counts on from there */
     berth_job_table_free(table);
 }
 

@@ -104,14 +104,16 @@ static const ReasonCase reasons[] = {
       .memory_mib = 64,
       .memory_max_mib = 128,
       .is_suspended = TRUE},
-     "it needs more than its 64 MiB of memory, and stands still; berth resize --memory gives it "
-     "more, up to 128 MiB, and it goes on; berth thaw lets it go on as it is"},
+     "it needs more than its 64 MiB of memory, for more there was no room, and it stands still; "
+     "where there is some by now, berth resize --memory gives it more, up to 128 MiB, and it goes "
+     "on; berth thaw lets it go on as it is"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
       .memory_mib = 64,
       .memory_max_mib = 64,
       .is_suspended = TRUE},
-     "it needs more than its 64 MiB of memory, which is all that it may have (--memory-max), and "
-     "stands still; berth thaw lets it go on as it is"},
+     "it needs more than its 64 MiB of memory, which is all that it may have (a larger "
+     "--memory-max at submission is more), and stands still; berth thaw lets it go on as it is, "
+     "slowly, or until its kernel ends processes"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT}, "it was at the limit of its memory"},
     {{.reason = BERTH__REASON__REASON_RESOURCES, .vcpus = 1, .memory_mib = 512},
      "no node has enough left for 1 vCPU and 512 MiB of memory; waits for running jobs to end"},

@@ -11,7 +11,7 @@ static void sim_action_text_says_where_and_why(void **state)
                               .reason = BERTH_REASON_BALANCE};
     g_autofree char *moved = sim_action_text(&action, "a", "b");
     assert_string_equal(moved, "migrate guest 1 from node a to node b: the load of the nodes "
-                               "differs too much, or a large job gets its room");
+                               "differs too much");
     action = (BerthCoreAction){.kind = BERTH_ACTION_START, .is_opportunistic = TRUE};
     g_autofree char *started = sim_action_text(&action, "a", "b");
     assert_string_equal(started, "start guest 0 on node a, in slack");

@@ -10,6 +10,7 @@
 #include "tests/unit/store_env.h"
 
 #include "scheduler/store/db.h"
+#include "scheduler/store/readers.h"
 
 #include <sys/stat.h>
 
@@ -163,20 +164,136 @@ static void write_mib(StoreDb *db, guint mib)
             store_db_exec(db, "INSERT INTO filler VALUES (zeroblob(1048576))", "fill", NULL));
 }
 
+/* TOLD: how often it was not emptied, and how often it was. */
+static void count_told(gboolean is_emptied, gpointer told)
+{
+    ((guint *)told)[is_emptied]++;
+}
+
 static void journal_that_a_reader_made_long_is_cut_back(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
     g_autoptr(StoreDb) writer = store_db_open(fixture->path, STORE_DB_CREATE, NULL);
     assert_true(store_db_exec(writer, "PRAGMA journal_mode = WAL; CREATE TABLE filler (content)",
                               "make", NULL));
-    store_db_bound_journal(writer, 8 << 20);
+    guint told[2] = {0};
+    store_db_bound_journal(writer, 8 << 20, count_told, told);
     g_autoptr(StoreDb) reader = store_db_open(fixture->path, STORE_DB_READ_ONLY, NULL);
     assert_true(store_db_exec(reader, "BEGIN; SELECT count(*) FROM filler", "read", NULL));
     write_mib(writer, 20);
     assert_true(journal_bytes(fixture->path) > 16 << 20);
+    assert_true(told[FALSE] > 0);
+    assert_int_equal(told[TRUE], 0);
     assert_true(store_db_exec(reader, "ROLLBACK", "end reading", NULL));
     write_mib(writer, 1);
     assert_true(journal_bytes(fixture->path) <= 8 << 20);
+    assert_int_equal(told[TRUE], 1);
+}
+
+/* A store's wires, with a limit that is reached soon. */
+typedef struct {
+    StoreFixture *fixture;
+    StoreDb *writer;
+    StoreReaders *readers;
+} Crowd;
+
+static void on_long_journal(gboolean is_emptied, gpointer readers)
+{
+    if (is_emptied)
+        store_readers_release(readers, TRUE);
+    else
+        store_readers_hold(readers);
+}
+
+static Crowd crowd_new(gint64 hold_max_usec)
+{
+    Crowd crowd = {.fixture = store_fixture_new()};
+    crowd.writer = store_db_open(crowd.fixture->path, STORE_DB_CREATE, NULL);
+    assert_true(store_db_exec(
+        crowd.writer, "PRAGMA journal_mode = WAL; CREATE TABLE filler (content)", "make", NULL));
+    crowd.readers = store_readers_new(crowd.fixture->path, 8, hold_max_usec, NULL);
+    assert_non_null(crowd.readers);
+    store_db_bound_journal(crowd.writer, 8 << 20, on_long_journal, crowd.readers);
+    return crowd;
+}
+
+static void crowd_clear(Crowd *crowd)
+{
+    store_readers_free(crowd->readers);
+    store_db_close(crowd->writer);
+    store_fixture_free(crowd->fixture);
+}
+
+static StoreDb *begin_reading(Crowd *crowd)
+{
+    StoreDb *db = store_readers_take(crowd->readers);
+    assert_true(store_db_exec(db, "BEGIN; SELECT count(*) FROM filler", "read", NULL));
+    return db;
+}
+
+static gboolean end_reading(Crowd *crowd, StoreDb *db)
+{
+    assert_true(store_db_exec(db, "ROLLBACK", "end reading", NULL));
+    return store_readers_give(crowd->readers, db);
+}
+
+static gpointer read_once(gpointer data)
+{
+    end_reading(data, begin_reading(data));
+    return NULL;
+}
+
+/* There is always one that reads, until the log is long: then new ones wait until the old ones have ended. */
+static void journal_that_readers_who_overlap_made_long_is_cut_back(void **state)
+{
+    Crowd crowd = crowd_new(600 * G_USEC_PER_SEC);
+    StoreDb *old = begin_reading(&crowd);
+    for (guint mib = 0; mib < 7; mib++) {
+        StoreDb *next = begin_reading(&crowd);
+        assert_false(end_reading(&crowd, old));
+        old = next;
+        write_mib(crowd.writer, 1);
+    }
+    StoreDb *other = begin_reading(&crowd);
+    write_mib(crowd.writer, 3);
+    assert_true(journal_bytes(crowd.fixture->path) > 8 << 20);
+    GThread *late = g_thread_new("late", read_once, &crowd);
+    assert_false(end_reading(&crowd, old)); /* another one still reads */
+    write_mib(crowd.writer, 1);
+    assert_true(journal_bytes(crowd.fixture->path) > 8 << 20);
+    assert_true(end_reading(&crowd, other)); /* whoever began since has waited */
+    gboolean is_emptied = store_db_empty_journal(crowd.writer);
+    store_readers_release(crowd.readers, is_emptied);
+    g_thread_join(late);
+    assert_true(is_emptied);
+    assert_int_equal(journal_bytes(crowd.fixture->path), 0);
+    crowd_clear(&crowd);
+}
+
+/* The next commit does it as well, and lets them go on. */
+static void journal_is_cut_back_by_a_commit_when_nobody_reads(void **state)
+{
+    Crowd crowd = crowd_new(600 * G_USEC_PER_SEC);
+    StoreDb *old = begin_reading(&crowd);
+    write_mib(crowd.writer, 10);
+    GThread *late = g_thread_new("late", read_once, &crowd);
+    assert_true(end_reading(&crowd, old));
+    write_mib(crowd.writer, 1);
+    g_thread_join(late);
+    assert_true(journal_bytes(crowd.fixture->path) <= 8 << 20);
+    crowd_clear(&crowd);
+}
+
+static void readers_are_not_held_back_for_one_that_does_not_end(void **state)
+{
+    Crowd crowd = crowd_new(G_USEC_PER_SEC / 100);
+    StoreDb *old = begin_reading(&crowd);
+    write_mib(crowd.writer, 10);
+    read_once(&crowd);                      /* comes back */
+    assert_false(end_reading(&crowd, old)); /* nobody waits any more */
+    write_mib(crowd.writer, 1);
+    assert_true(journal_bytes(crowd.fixture->path) <= 8 << 20);
+    crowd_clear(&crowd);
 }
 
 static void batch_not_committed_is_freed(void **state)
@@ -196,6 +313,9 @@ int main(void)
         STORE_ENV_BOTH(commits_are_answered_in_order),
         STORE_ENV_BOTH(reads_in_threads_see_whole_batches),
         cmocka_unit_test(journal_that_a_reader_made_long_is_cut_back),
+        cmocka_unit_test(journal_that_readers_who_overlap_made_long_is_cut_back),
+        cmocka_unit_test(journal_is_cut_back_by_a_commit_when_nobody_reads),
+        cmocka_unit_test(readers_are_not_held_back_for_one_that_does_not_end),
         cmocka_unit_test(batch_not_committed_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,41 @@ static void events_of_no_job_go_but_for_the_newest(void **state)
     assert_int_equal(n_events(env), 1 + 1);
 }
 
+/* However many come between two rounds, the first removes them all, and looks at a job that stays once. */
+static void many_events_of_no_job_go_in_parts(void **state)
+{
+    StoreEnv *env = *state;
+    const guint64 last = 50000;
+    store_env_add_samples(env, 1, 2, UID);
+    end_jobs(env, 1, 1);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    for (guint64 seq = 3; seq <= last; seq++)
+        add_event(batch, seq, seq == 4 ? 2 : 0);
+    store_commit_ok(env->store, batch);
+    guint n_parts = 0;
+    guint64 after_job = 0;
+    for (gboolean is_last = FALSE; !is_last; n_parts++) {
+        g_autoptr(BerthStoreOld) part = find(env, last, after_job);
+        assert_int_equal(part->jobs->len, n_parts == 0);
+        assert_int_equal(part->after_job, 2);
+        assert_true(part->events_to > 0);
+        is_last = part->is_last;
+        after_job = part->after_job;
+        batch = berth_store_batch_new();
+        for (guint i = 0; i < part->jobs->len; i++)
+            berth_store_batch_remove_old(batch, job_at(part, i));
+        berth_store_batch_remove_events(batch, part->events_to);
+        store_commit_ok(env->store, batch);
+        guint64 left = n_parts < 2 ? last - 20000 * (n_parts + 1) : 3;
+        assert_int_equal(n_events(env), MIN(left, 10000));
+    }
+    assert_int_equal(n_parts, 3);
+    assert_true(is_there(env, 2));
+    g_autoptr(BerthStoreOld) none = find(env, last, 0);
+    assert_true(none->is_last);
+    assert_int_equal(none->jobs->len, 0);
+}
+
 static void content_that_no_job_names_is_found_and_goes(void **state)
 {
     StoreEnv *env = *state;
@@ -246,6 +281,7 @@ int main(void)
         STORE_ENV_BOTH(large_job_goes_in_parts),
         STORE_ENV_BOTH(many_jobs_go_in_parts),
         STORE_ENV_BOTH(events_of_no_job_go_but_for_the_newest),
+        STORE_ENV_BOTH(many_events_of_no_job_go_in_parts),
         STORE_ENV_BOTH(content_that_no_job_names_is_found_and_goes),
     };
     return cmocka_run_group_tests_name("store_history", tests, NULL, NULL);

@@ -50,10 +50,20 @@ static const char schema_1[] =
     "INSERT INTO task VALUES (7, 0, 0, x'0a020807');"
     "INSERT INTO idempotency VALUES (1000, 'key', 7);";
 
-/* What led from it to schema 3, word by word, too. */
-static const char steps_to_3[] =
+/* What led from it to schema 2, word by word, too. */
+static const char step_to_2[] =
     "CREATE TABLE used (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE prior (name TEXT PRIMARY KEY, record BLOB NOT NULL);"
+    "PRAGMA user_version = 2;"
+    /* {uid: 1000, is_user, used_mib_sec: 5, at_usec: 6}, and of a family that had an earlier row:
+     * {uid: 1000, family: 9, vcpus: 2, memory_mib: 512, siblings: 3, peak_milli: 1500, peak_mib: 444}. */
+    "INSERT INTO used VALUES ('user 0/1000', x'10e807180120052806');"
+    "INSERT INTO prior VALUES ('1000/9/2/512', x'08e8071009180220800428013001');"
+    "INSERT OR REPLACE INTO prior VALUES ('1000/9/2/512', "
+    "x'08e80710091802208004280330dc0b38bc03');";
+
+/* And to schema 3. */
+static const char step_to_3[] =
     "CREATE TABLE identity ("
     "  id TEXT NOT NULL,"
     "  jobs_reserved INTEGER NOT NULL,"
@@ -65,11 +75,18 @@ static const char steps_to_3[] =
     "INSERT INTO image VALUES ('id:gone-1', x'3206676f6e652d314001');"
     "INSERT INTO image VALUES ('id:gone-2', x'3206676f6e652d324001');";
 
-/* And to schema 5. */
-static const char steps_to_5[] =
+/* And to schema 4. */
+static const char step_to_4[] =
     "CREATE TABLE unwanted_image (id TEXT PRIMARY KEY, reason INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO unwanted_image SELECT substr(name, 4), 1 FROM image WHERE name LIKE 'id:%';"
     "DELETE FROM image WHERE name LIKE 'id:%';"
+    "PRAGMA user_version = 4;"
+    /* One more, of an image that was removed; and numbers that are reserved. */
+    "INSERT INTO unwanted_image VALUES ('gone-3', 2);"
+    "UPDATE identity SET jobs_reserved = 20000, next_job = 9000;";
+
+/* And to schema 5. */
+static const char step_to_5[] =
     "ALTER TABLE job ADD COLUMN unstarted INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version = 5;"
     /* An array {id: 8, array: {}} that has ended: tasks 3, 5, 7 and 9 together, and 4. */
@@ -79,11 +96,16 @@ static const char steps_to_5[] =
     "INSERT INTO task VALUES (8, 4, 1, x'0a0408081004');";
 
 /* And to schema 6: "berth_rest_last(RECORD)" there is 9 for the one that stands for several. */
-static const char steps_to_6[] =
+static const char step_to_6[] =
     "ALTER TABLE task ADD COLUMN rest_last INTEGER NOT NULL DEFAULT 0;"
     "UPDATE task SET rest_last = 9 WHERE job = 8 AND number = 3;"
     "CREATE INDEX task_rest ON task (job, number, rest_last) WHERE rest_last > 0;"
     "PRAGMA user_version = 6;";
+
+/* parts[N]: what leads to schema N + 1. A new schema needs one more, of the schema before it. */
+static const char *const parts[] = {schema_1,  step_to_2, step_to_3,
+                                    step_to_4, step_to_5, step_to_6};
+G_STATIC_ASSERT(G_N_ELEMENTS(parts) == BERTH_STORE_SCHEMA_VERSION - 1);
 
 static void run_sql(const char *path, const char *sql)
 {
@@ -93,6 +115,12 @@ static void run_sql(const char *path, const char *sql)
     if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
         fail_msg("%s: %s", sql, message);
     sqlite3_close(db);
+}
+
+static void make_schema(const char *path, guint version)
+{
+    for (guint i = 0; i < version; i++)
+        run_sql(path, parts[i]);
 }
 
 static int append_row(void *text, int n, char **values, char **names)
@@ -140,9 +168,11 @@ static gboolean see_image(const Berth__Image *image, gpointer data, GError **err
 
 static gboolean see_unwanted(const char *image_id, BerthUnwanted why, gpointer data, GError **error)
 {
+    static const char *const ids[] = {"gone-1", "gone-2", "gone-3"};
     Seen *seen = data;
-    assert_string_equal(image_id, seen->n_unwanted == 0 ? "gone-1" : "gone-2");
-    assert_int_equal(why, BERTH_UNWANTED_IMPORT);
+    assert_true(seen->n_unwanted < G_N_ELEMENTS(ids));
+    assert_string_equal(image_id, ids[seen->n_unwanted]);
+    assert_int_equal(why, seen->n_unwanted < 2 ? BERTH_UNWANTED_IMPORT : BERTH_UNWANTED_REMOVAL);
     seen->n_unwanted++;
     return TRUE;
 }
@@ -164,6 +194,11 @@ static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
 static gboolean see_use(const Berth__StoredUse *use, gpointer data, GError **error)
 {
     Seen *seen = data;
+    if (use->uid != 0) {
+        assert_true(use->is_user);
+        assert_int_equal(use->used_mib_sec, 5);
+        assert_int_equal(use->at_usec, 6);
+    }
     seen->n_learnt++;
     return TRUE;
 }
@@ -171,6 +206,10 @@ static gboolean see_use(const Berth__StoredUse *use, gpointer data, GError **err
 static gboolean see_prior(const Berth__StoredPrior *prior, gpointer data, GError **error)
 {
     Seen *seen = data;
+    assert_int_equal(prior->family, 9);
+    assert_int_equal(prior->siblings, 3);
+    assert_int_equal(prior->peak_milli, 1500);
+    assert_int_equal(prior->peak_mib, 444);
     seen->n_learnt++;
     return TRUE;
 }
@@ -195,7 +234,7 @@ static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
     g_autoptr(StoreFixture) fixture = store_fixture_new();
     g_autoptr(StoreFixture) fresh = store_fixture_new();
     BerthStoreCounters counters = {0};
-    run_sql(fixture->path, schema_1);
+    make_schema(fixture->path, 1);
     g_autoptr(BerthStore) store = store_open_ok(fixture->path);
     Seen seen = load(store, &counters);
     assert_int_equal(seen.n_jobs, 1);
@@ -223,13 +262,25 @@ static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
     assert_string_equal(counters.id, id);
 }
 
+static void upgrade_of_schema_2_keeps_what_was_learnt(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    BerthStoreCounters counters = {0};
+    make_schema(fixture->path, 2);
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    Seen seen = load(store, &counters);
+    assert_int_equal(seen.n_jobs, 1);
+    assert_int_equal(seen.n_learnt, 2);
+    assert_int_equal(strlen(counters.id), BERTH_STORE_ID_CHARS);
+    assert_int_equal(counters.jobs_reserved, 0);
+    assert_int_equal(counters.next_job, 8);
+}
+
 static void upgrade_of_schema_3_parts_images_from_what_is_unwanted(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
-    g_autoptr(StoreFixture) fresh = store_fixture_new();
     BerthStoreCounters counters = {0};
-    run_sql(fixture->path, schema_1);
-    run_sql(fixture->path, steps_to_3);
+    make_schema(fixture->path, 3);
     g_autofree char *id = ask(fixture->path, "SELECT id FROM identity");
     g_autoptr(BerthStore) store = store_open_ok(fixture->path);
     Seen seen = load(store, &counters);
@@ -237,11 +288,23 @@ static void upgrade_of_schema_3_parts_images_from_what_is_unwanted(void **state)
     assert_int_equal(seen.n_images, 1);
     assert_int_equal(seen.n_unwanted, 2);
     assert_string_equal(g_strchomp(id), counters.id);
-    g_clear_pointer(&store, berth_store_close);
-    berth_store_close(store_open_ok(fresh->path));
-    g_autofree char *ours = schema_of(fixture->path);
-    g_autofree char *wanted = schema_of(fresh->path);
-    assert_string_equal(ours, wanted);
+}
+
+static void upgrade_of_schema_4_keeps_what_is_to_be_removed_and_numbers(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    BerthStoreCounters counters = {0};
+    make_schema(fixture->path, 4);
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    Seen seen = load(store, &counters);
+    assert_int_equal(seen.n_jobs, 1);
+    assert_int_equal(seen.n_learnt, 2);
+    assert_int_equal(seen.n_images, 1);
+    assert_int_equal(seen.n_unwanted, 3);
+    assert_int_equal(counters.jobs_reserved, 20000);
+    assert_int_equal(counters.next_job, 9000);
+    g_autofree char *unstarted = ask(fixture->path, "SELECT unstarted FROM job");
+    assert_string_equal(unstarted, "0\n");
 }
 
 static void upgrade_of_schema_5_finds_tasks_that_ended_together(void **state)
@@ -249,9 +312,7 @@ static void upgrade_of_schema_5_finds_tasks_that_ended_together(void **state)
     g_autoptr(StoreFixture) fixture = store_fixture_new();
     g_autoptr(BerthIndexSet) only = berth_index_set_parse("4-9", 100, NULL);
     g_autoptr(GError) error = NULL;
-    run_sql(fixture->path, schema_1);
-    run_sql(fixture->path, steps_to_3);
-    run_sql(fixture->path, steps_to_5);
+    make_schema(fixture->path, 5);
     g_autoptr(BerthStore) store = store_open_ok(fixture->path);
     Berth__Job *job =
         berth_store_get_job_with(store, 8, &(BerthStoreTasks){.only = only, .limit = 10}, &error);
@@ -265,27 +326,37 @@ static void upgrade_of_schema_5_finds_tasks_that_ended_together(void **state)
 static void upgrade_of_schema_6_finds_the_key_of_a_job_that_goes(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
-    g_autoptr(StoreFixture) fresh = store_fixture_new();
-    run_sql(fixture->path, schema_1);
-    run_sql(fixture->path, steps_to_3);
-    run_sql(fixture->path, steps_to_5);
-    run_sql(fixture->path, steps_to_6);
+    make_schema(fixture->path, 6);
     berth_store_close(store_open_ok(fixture->path));
     g_autofree char *plan =
         ask(fixture->path, "EXPLAIN QUERY PLAN DELETE FROM idempotency WHERE job = 7");
     assert_non_null(strstr(plan, "idempotency_by_job"));
     g_autofree char *kept = ask(fixture->path, "SELECT count(*) FROM task WHERE rest_last = 9");
     assert_string_equal(kept, "1\n");
+}
+
+static void upgrade_of_every_schema_ends_as_a_new_database(void **state)
+{
+    g_autoptr(StoreFixture) fresh = store_fixture_new();
     berth_store_close(store_open_ok(fresh->path));
-    g_autofree char *ours = schema_of(fixture->path);
     g_autofree char *wanted = schema_of(fresh->path);
-    assert_string_equal(ours, wanted);
+    for (guint version = 1; version <= G_N_ELEMENTS(parts); version++) {
+        g_autoptr(StoreFixture) fixture = store_fixture_new();
+        make_schema(fixture->path, version);
+        g_autofree char *before = ask(fixture->path, "PRAGMA user_version");
+        assert_int_equal(g_ascii_strtoull(before, NULL, 10), version);
+        berth_store_close(store_open_ok(fixture->path));
+        g_autofree char *ours = schema_of(fixture->path);
+        g_autofree char *after = ask(fixture->path, "PRAGMA user_version");
+        assert_string_equal(ours, wanted);
+        assert_int_equal(g_ascii_strtoull(after, NULL, 10), BERTH_STORE_SCHEMA_VERSION);
+    }
 }
 
 static void upgrade_that_fails_changes_nothing(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
-    run_sql(fixture->path, schema_1);
+    make_schema(fixture->path, 1);
     run_sql(fixture->path, "CREATE TABLE prior (of_somebody_else)"); /* the second one fails */
     g_autofree char *before = schema_of(fixture->path);
     store_open_fails(fixture->path, BERTH_ERROR_INTERNAL, "bring it to the present schema",
@@ -302,9 +373,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(upgrade_of_the_first_schema_keeps_what_is_in_it),
+        cmocka_unit_test(upgrade_of_schema_2_keeps_what_was_learnt),
         cmocka_unit_test(upgrade_of_schema_3_parts_images_from_what_is_unwanted),
+        cmocka_unit_test(upgrade_of_schema_4_keeps_what_is_to_be_removed_and_numbers),
         cmocka_unit_test(upgrade_of_schema_5_finds_tasks_that_ended_together),
         cmocka_unit_test(upgrade_of_schema_6_finds_the_key_of_a_job_that_goes),
+        cmocka_unit_test(upgrade_of_every_schema_ends_as_a_new_database),
         cmocka_unit_test(upgrade_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,12 +105,19 @@ static void watch(Test *test, guint64 after_seq)
     watch_as(test, &request);
 }
 
-static void publish(Test *test, guint64 seq)
+/* JOB 0: of none. */
+static void publish_of(Test *test, guint64 seq, guint64 job)
 {
     Berth__Event event = BERTH__EVENT__INIT;
     event.seq = seq;
-    event.kind = BERTH__EVENT__KIND__NODE_UP;
+    event.kind = job != 0 ? BERTH__EVENT__KIND__GUEST_RUNNING : BERTH__EVENT__KIND__NODE_UP;
+    event.job = job;
     berth_watchers_publish(test->daemon.watchers, &event);
+}
+
+static void publish(Test *test, guint64 seq)
+{
+    publish_of(test, seq, 0);
 }
 
 static void log_event(Test *test)
@@ -198,6 +205,186 @@ static void watch_whose_end_is_still_to_come_waits_for_it(void **state)
     assert_seen(test, 1, 4);
 }
 
+static void publish_large(Test *test, guint64 seq)
+{
+    g_autofree char *large = g_strnfill(600u << 10, 'x');
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.seq = seq;
+    event.kind = BERTH__EVENT__KIND__NODE_UP;
+    event.text = large;
+    berth_watchers_publish(test->daemon.watchers, &event);
+}
+
+/* Two of these are more than is queued for a peer: it is told of more when it has them, and each time again. */
+static void watch_that_was_too_slow_goes_on(void **state)
+{
+    Test *test = *state;
+    log_event(test);
+    run_until(berth_engine_committed_seq(test->daemon.engine) == 1);
+    watch(test, 0);
+    run_until(test->seen->len == 1);
+    for (guint64 seq = 2; seq < 8; seq += 3) {
+        publish_large(test, seq);
+        publish_large(test, seq + 1);
+        run_until(test->seen->len == seq + 1);
+        publish(test, seq + 2);
+        run_until(test->seen->len == seq + 2);
+    }
+    assert_seen(test, 1, 7);
+}
+
+/* N events, of which number I is of job I % 5 (0: of none). */
+static void log_events_of_five(Test *test, guint n)
+{
+    BerthTurn *turn = berth_engine_begin(test->daemon.engine);
+    for (guint i = 1; i <= n; i++) {
+        Berth__Event event = BERTH__EVENT__INIT;
+        event.kind = BERTH__EVENT__KIND__GUEST_RUNNING;
+        event.job = i % 5;
+        berth_turn_log(turn, &event);
+    }
+    berth_turn_commit(turn);
+    run_until(berth_engine_committed_seq(test->daemon.engine) == n);
+}
+
+/* From several pages of the store, and then as they come. */
+static void watch_of_several_jobs_has_theirs_alone(void **state)
+{
+    Test *test = *state;
+    guint64 named[] = {4, 1, 4};
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    log_events_of_five(test, 2000);
+    request.jobs = named;
+    request.n_jobs = G_N_ELEMENTS(named);
+    watch_as(test, &request);
+    run_until(test->seen->len == 800);
+    for (guint i = 0; i < test->seen->len; i++)
+        assert_int_equal(g_array_index(test->seen, guint64, i), i / 2 * 5 + (i % 2 == 0 ? 1 : 4));
+    static const guint64 later[] = {2, 4, 0, 1, 5};
+    for (guint i = 0; i < G_N_ELEMENTS(later); i++)
+        publish_of(test, 2001 + i, later[i]);
+    run_until(test->seen->len == 802);
+    assert_int_equal(g_array_index(test->seen, guint64, 800), 2002);
+    assert_int_equal(g_array_index(test->seen, guint64, 801), 2004);
+}
+
+/* It sees neither of the last two. */
+static void watch_of_a_job_ends_although_the_last_events_are_of_others(void **state)
+{
+    Test *test = *state;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    log_events_of_five(test, 6);
+    request.job = 1;
+    request.until_seq = 8;
+    watch_as(test, &request);
+    run_until(test->seen->len == 2);
+    publish_of(test, 7, 2);
+    assert_false(test->has_ended);
+    publish_of(test, 8, 0);
+    run_until(test->has_ended);
+    assert_no_error(test->ended);
+    assert_int_equal(test->seen->len, 2);
+}
+
+static void watch_of_what_cannot_be_named_is_refused(void **state)
+{
+    Test *test = *state;
+    g_autofree guint64 *many = g_new(guint64, 10001);
+    for (guint i = 0; i <= 10000; i++)
+        many[i] = i + 1;
+    guint64 none[] = {1, 0};
+    const struct {
+        guint64 job;
+        guint64 *named;
+        size_t n_named;
+        const char *why;
+    } cases[] = {{0, many, 10001, "names 10001 jobs; at most 10000"},
+                 {0, none, 2, "names job 0"},
+                 {1, many, 2, "a job and a list of jobs"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+        request.job = cases[i].job;
+        request.jobs = cases[i].named;
+        request.n_jobs = cases[i].n_named;
+        watch_as(test, &request);
+        run_until(test->ended != NULL);
+        assert_berth_error(test->ended, BERTH_ERROR_INVALID_ARGUMENT, cases[i].why);
+        g_clear_error(&test->ended);
+    }
+}
+
+typedef struct {
+    Test *test;
+    GCancellable *cancellable;
+    gboolean has_ended;
+    GError *error;
+} Large;
+
+static gboolean on_large_item(const ProtobufCMessage *item, gpointer user_data)
+{
+    return on_item(item, ((Large *)user_data)->test);
+}
+
+static void on_large_end(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Large *large = user_data;
+    large->has_ended = TRUE;
+    berth_rpc_peer_stream_finish(result, &large->error);
+}
+
+static void watch_many(Test *test, Large *large, guint64 *named, gsize n_named)
+{
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.from_now = TRUE;
+    request.jobs = named;
+    request.n_jobs = n_named;
+    large->test = test;
+    large->cancellable = g_cancellable_new();
+    berth_rpc_peer_stream_async(test->client, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                large->cancellable, on_large_item, on_large_end, large);
+}
+
+static void large_clear(Large *large)
+{
+    g_object_unref(large->cancellable);
+    g_clear_error(&large->error);
+}
+
+static void assert_one_is_too_many(Test *test, guint64 *named)
+{
+    Large one = {0};
+    watch_many(test, &one, named, 1);
+    run_until(one.has_ended);
+    assert_berth_error(one.error, BERTH_ERROR_RESOURCE_EXHAUSTED, "names 1000000 by now");
+    large_clear(&one);
+}
+
+/* What has ended counts no more. */
+static void watches_of_a_user_name_a_million_jobs_at_most(void **state)
+{
+    enum { LARGE = 101, EACH = 10000 };
+    Test *test = *state;
+    Large large[LARGE] = {0};
+    g_autofree guint64 *named = g_new(guint64, EACH);
+    for (guint i = 0; i < EACH; i++)
+        named[i] = i + 1;
+    for (guint i = 0; i < LARGE - 1; i++)
+        watch_many(test, &large[i], named, EACH);
+    assert_one_is_too_many(test, named);
+    g_cancellable_cancel(large[LARGE / 2].cancellable);
+    run_until(large[LARGE / 2].has_ended);
+    watch_many(test, &large[LARGE - 1], named, EACH);
+    assert_one_is_too_many(test, named);
+    publish_of(test, 1, EACH + 1);
+    publish_of(test, 2, EACH);
+    run_until(test->seen->len == LARGE - 1);
+    for (guint i = 0; i < LARGE; i++) {
+        g_cancellable_cancel(large[i].cancellable);
+        run_until(large[i].has_ended);
+        large_clear(&large[i]);
+    }
+}
+
 static guint64 time_of_event(const Test *test, guint64 seq)
 {
     g_autoptr(GPtrArray) events = berth_store_list_events(test->daemon.store, seq - 1, 0, 1, NULL);
@@ -251,6 +438,11 @@ int main(void)
         TEST(watch_that_has_an_end_ends_there),
         TEST(watch_of_a_job_without_events_ends_at_its_end),
         TEST(watch_whose_end_is_still_to_come_waits_for_it),
+        TEST(watch_that_was_too_slow_goes_on),
+        TEST(watch_of_several_jobs_has_theirs_alone),
+        TEST(watch_of_a_job_ends_although_the_last_events_are_of_others),
+        TEST(watch_of_what_cannot_be_named_is_refused),
+        TEST(watches_of_a_user_name_a_million_jobs_at_most),
         TEST(watch_since_a_time_begins_with_its_first_event_and_goes_on),
         TEST(watch_since_what_is_to_come_has_only_that),
         TEST(watch_after_what_has_no_number_yet_is_refused),
