@@ -67,7 +67,7 @@ _berth_list() { # ls
         _berth_words PENDING RUNNING SUSPENDED COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL \
             OUT_OF_MEMORY ;;
     --user | -u) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
-    *) _berth_words $(_berth_names ls) --all --all-users --user --state --tasks --json --help ;;
+    *) _berth_words $(_berth_names ls) --all --all-users --user --state --tasks --watch --json --help ;;
     esac
 }
 
@@ -98,7 +98,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
+    "") _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image backup version ;;
     node) _berth_words ls show cordon uncordon drain undrain down up exec roll ;;
     image) _berth_words import ls show rm ;;
     checkpoint) _berth_words ls rm ;;
@@ -140,7 +140,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
         esac ;;
     restore) _berth_job_change --wait ;;
     events) _berth_words $(_berth_names ls --all) --follow --since --node --json --help ;;
-    logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
+    logs) _berth_words $(_berth_names ls --all) --follow --quiet --stdout --stderr --help ;;
     node)
         case ${2-} in
         "") _berth_words ls show cordon uncordon drain undrain down up exec roll --help ;;
@@ -153,6 +153,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
         roll) _berth_node_change --reason --parallel --deadline --rejoin --no-restart --help ;;
         esac ;;
     image) _berth_image "${2-}" ;;
+    backup) [[ $cur == -* ]] && _berth_words --json --help || _berth_files ;;
     version) _berth_words --json --help ;;
     esac
 }
@@ -176,7 +177,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
+        _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image backup version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

@@ -30,6 +30,7 @@ struct BerthCli {
     BerthRpcPeer *peer;                         /* NULL until first needed; stays when it is lost */
     void (*connected_func)(gpointer user_data); /* after each new connection; or NULL */
     gpointer connected_data;
+    gboolean is_left; /* nobody waits for what is tried any more: berth_cli_persist() succeeds */
 };
 
 /* The whole program. IMAGE_IMPORT may be NULL. Returns the exit status. */
@@ -173,4 +174,5 @@ gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_statu
 gboolean berth_cli_image_show(BerthCli *cli, int argc, char **argv, int *out_status,
                               GError **error);
 gboolean berth_cli_image_rm(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_backup(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_version(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

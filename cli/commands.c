@@ -43,6 +43,7 @@ static const BerthCommand commands[] = {
     {"image ls", "List images", berth_cli_image_ls},
     {"image show", "Show an image", berth_cli_image_show},
     {"image rm", "Remove an image that no job needs", berth_cli_image_rm},
+    {"backup", "Copy the daemon's state into a file of its host", berth_cli_backup},
     {"version", "Print the versions of this program and of the daemon", berth_cli_version},
 };
 

@@ -116,7 +116,7 @@ gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadlin
     Outage outage = {0};
     if (cli->peer == NULL && !berth_cli_connect(cli, error))
         return FALSE;
-    for (;;) {
+    while (!cli->is_left) {
         g_autoptr(GError) local = NULL;
         gboolean is_connected = berth_cli_connect(cli, &local);
         gint64 began_usec = g_get_monotonic_time();
@@ -124,6 +124,8 @@ gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadlin
             return TRUE;
         if (g_get_monotonic_time() - began_usec > HELD_SEC * (gint64)G_USEC_PER_SEC)
             outage = (Outage){0};
+        if (cli->is_left)
+            break;
         if (may_pass(cli, patient, local)) {
             if (outage_wait(&outage, deadline_usec, local))
                 continue;
@@ -135,6 +137,7 @@ gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadlin
         g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
     }
+    return TRUE;
 }
 
 gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,

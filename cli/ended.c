@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what waits for the end of jobs and of tasks: the daemon streams ends, and a job is looked at when all its tasks may have
- * come to theirs. */
+ * come to theirs. The stream stays open meanwhile: what it tells then is counted, too. */
 #include "cli/ended.h"
 
+#include "cli/event_stream.h"
 #include "cli/job_get.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
@@ -38,8 +39,13 @@ int berth_job_exit_status(const Berth__Job *job, const BerthIndexSet *tasks)
 typedef struct {
     BerthCliTasks named; /* whose tasks are the caller's */
     gboolean is_over;
+    gboolean is_due;        /* among those that are to be looked at */
     gboolean awaits_output; /* it has ended, and its output is not copied */
-    guint32 left;           /* so many of its tasks have not ended yet, or have not been copied */
+    guint32
+        left; /* so many of its tasks had not ended, or had not been copied, when it was looked at */
+    guint64
+        n_ended; /* so many were told since that look began; the answer may have counted them already, */
+    guint64 n_copied; /* so that it is looked at too soon, and never too late */
     gboolean is_whole_array;
     Berth__Reason still_for; /* that it stands still was told */
 } Awaited;
@@ -54,18 +60,26 @@ typedef struct {
     guint64 last_seq;
 } Waiting;
 
-/* Of how many of its tasks EVENT says what is awaited. */
-static guint32 count(const Awaited *one, const Berth__Event *event)
+static void count(Awaited *one, const Berth__Event *event)
 {
     const BerthIndexRange range = berth_event_range(event);
-    gboolean is_end = event->kind == BERTH__EVENT__KIND__TASK_STATE &&
-                      berth_job_state_is_final((BerthJobState)event->state);
-    gboolean is_copied = event->kind == BERTH__EVENT__KIND__OUTPUT_COPIED;
-    if (!(one->awaits_output ? is_copied : is_end))
-        return 0;
-    if (one->named.tasks == NULL)
-        return berth_index_range_count(&range);
-    return berth_event_is_of(event, one->named.tasks) ? 1 : 0;
+    guint32 n = one->named.tasks == NULL                     ? berth_index_range_count(&range)
+                : berth_event_is_of(event, one->named.tasks) ? 1
+                                                             : 0;
+    if (event->kind == BERTH__EVENT__KIND__OUTPUT_COPIED)
+        one->n_copied += n;
+    else if (event->kind == BERTH__EVENT__KIND__TASK_STATE &&
+             berth_job_state_is_final((BerthJobState)event->state))
+        one->n_ended += n;
+}
+
+/* None of its tasks can be left. */
+static void note_due(const Waiting *waiting, Awaited *one)
+{
+    if (one->is_due || (one->awaits_output ? one->n_copied : one->n_ended) < one->left)
+        return;
+    one->is_due = TRUE;
+    g_ptr_array_add(waiting->due, one);
 }
 
 /* STATE and REASON are its own, or its one task's. */
@@ -97,11 +111,10 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     for (guint i = 0; left != NULL && i < left->len; i++) {
         Awaited *one = g_ptr_array_index(left, i);
         take_state(waiting, one, event);
-        one->left -= MIN(one->left, count(one, event));
-        if (one->left == 0)
-            g_ptr_array_add(waiting->due, one);
+        count(one, event);
+        note_due(waiting, one);
     }
-    return waiting->due->len == 0;
+    return TRUE;
 }
 
 /* How many of the tasks in JOB have ended, and are not in the files that it names. */
@@ -187,11 +200,12 @@ static gboolean report(BerthCli *cli, Waiting *waiting, Awaited *one, const Bert
 
 /* --- how it stands ----------------------------------------------------------------------------- */
 
-/* Asks how it stands; reports it if it is over, or is none. An end that was told before, and that the answer has counted, is counted
- * twice: it is looked at too soon then, and never too late. */
+/* Asks how it stands; reports it if it is over, or is none. */
 static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **error)
 {
     g_autoptr(GError) local = NULL;
+    one->is_due = FALSE;
+    one->n_ended = one->n_copied = 0;
     Berth__Job *job = berth_get_job_tasks(cli, one->named.job, one->named.tasks, &local);
     if (job == NULL && !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
         !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT)) {
@@ -204,11 +218,14 @@ static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **err
     if (task != NULL)
         note_still(waiting, one, task->state, task->reason);
     gboolean ok = !is_over || report(cli, waiting, one, job, local, error);
+    if (!is_over)
+        note_due(waiting, one);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
     return ok;
 }
 
+/* WHICH may get more meanwhile. */
 static gboolean look_at_each(BerthCli *cli, Waiting *waiting, const GPtrArray *which,
                              GError **error)
 {
@@ -217,23 +234,46 @@ static gboolean look_at_each(BerthCli *cli, Waiting *waiting, const GPtrArray *w
         if (!one->is_over && !look(cli, waiting, one, error))
             return FALSE;
     }
+    return TRUE;
+}
+
+static gboolean look_at_due(BerthCli *cli, Waiting *waiting, GError **error)
+{
+    if (!look_at_each(cli, waiting, waiting->due, error))
+        return FALSE;
     g_ptr_array_set_size(waiting->due, 0);
     return TRUE;
 }
 
-/* The events of the one job that is left, or of all: there is no watch for several. */
-static gboolean watch(BerthCli *cli, Waiting *waiting, GError **error)
+/* The jobs that are not over. (transfer full, guint64) */
+static GArray *jobs_left(const Waiting *waiting)
 {
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    GArray *jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
     GHashTableIter iter;
     gpointer job;
     g_hash_table_iter_init(&iter, waiting->left);
-    g_hash_table_iter_next(&iter, &job, NULL);
-    request.after_seq = waiting->last_seq;
-    request.job = g_hash_table_size(waiting->left) == 1 ? *(guint64 *)job : 0;
-    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
-                                 take_event, waiting, error) &&
-           look_at_each(cli, waiting, waiting->due, error);
+    while (g_hash_table_iter_next(&iter, &job, NULL))
+        g_array_append_val(jobs, *(const guint64 *)job);
+    return jobs;
+}
+
+/* Until all is over, or the stream has ended. */
+static gboolean watch(BerthCli *cli, Waiting *waiting, GError **error)
+{
+    g_autoptr(GArray) jobs = jobs_left(waiting);
+    BerthEventStream *stream =
+        berth_event_stream_open(cli, waiting->last_seq, jobs, take_event, waiting);
+    gboolean ok = TRUE;
+    while (ok && g_hash_table_size(waiting->left) > 0 &&
+           (waiting->due->len > 0 || berth_event_stream_is_open(stream))) {
+        if (waiting->due->len > 0)
+            ok = look_at_due(cli, waiting, error);
+        else
+            g_main_context_iteration(NULL, TRUE);
+    }
+    gboolean is_over = g_hash_table_size(waiting->left) == 0;
+    gboolean held = berth_event_stream_close(stream, ok && !is_over ? error : NULL);
+    return ok && (held || is_over);
 }
 
 /* One connection's worth of waiting. The cursor is taken before the first look, so that no end falls
@@ -248,6 +288,8 @@ static gboolean wait_attempt(BerthCli *cli, gpointer user_data, GError **error)
     berth__server_info__free_unpacked(info, NULL);
     if (!look_at_each(cli, waiting, waiting->all, error))
         return FALSE;
+    g_ptr_array_set_size(waiting->due,
+                         0); /* of a connection before this: each was looked at since */
     while (g_hash_table_size(waiting->left) > 0) {
         if (!watch(cli, waiting, error))
             return FALSE;

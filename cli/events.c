@@ -15,11 +15,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A job, or some tasks of an array. */
+typedef struct {
+    const BerthCliTasks *tasks;
+    gboolean is_checked;
+    gboolean is_none; /* there is none: that was said */
+} Named;
+
 typedef struct {
     BerthCli *cli;
-    GHashTable *jobs; /* guint64; NULL = all events */
-    GArray *named;    /* likewise, in their order */
-    GHashTable *seen; /* of these, those of which there was an event, or that were asked for */
+    GArray *arguments; /* BerthCliTasks, in their order; NULL = all events */
+    Named *named;      /* as many */
+    GHashTable
+        *jobs; /* guint64, of those that there are -> BerthIndexSet, NULL = of all its tasks */
+    GHashTable *seen; /* of these, those of which there was an event */
+    gboolean is_read; /* the log, as far as it is to be */
     int status;
     guint64 job;       /* the only one; 0 = all, or several */
     GHashTable *nodes; /* their names; NULL = wherever they are of */
@@ -67,6 +77,8 @@ static void append_why(GString *line, const Berth__Event *event)
     if (length > 0)
         g_string_append_printf(line, ": %.*s%s", (int)length, event->text,
                                event->text[length] != '\0' ? " ..." : "");
+    if (*event->cause != '\0')
+        g_string_append_printf(line, " (%s)", event->cause);
     if (*event->why != '\0')
         g_string_append_printf(line, " (why: %s)", event->why);
     if (*event->refusal != '\0')
@@ -98,16 +110,29 @@ static gboolean is_of_nodes(const Events *events, const Berth__Event *event)
             g_hash_table_contains(events->nodes, event->text));
 }
 
+/* What is of a job as a whole is of each of its tasks. */
+static gboolean is_of_jobs(const Events *events, const Berth__Event *event)
+{
+    gpointer tasks = NULL;
+    return events->jobs == NULL ||
+           (g_hash_table_lookup_extended(events->jobs, &event->job, NULL, &tasks) &&
+            berth_event_is_of(event, tasks));
+}
+
+static void note_seen(Events *events, const Berth__Event *event)
+{
+    if (events->jobs != NULL && g_hash_table_contains(events->jobs, &event->job))
+        g_hash_table_add(events->seen, g_memdup2(&event->job, sizeof(guint64)));
+}
+
 /* FALSE: nothing more is wanted, or nobody reads it any more. */
 static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
 {
     const Berth__Event *event = (const Berth__Event *)item;
     Events *events = user_data;
     events->since = (BerthSince){.after_seq = event->seq};
-    gboolean is_of_jobs = events->jobs == NULL || g_hash_table_contains(events->jobs, &event->job);
-    gboolean is_wanted = is_of_jobs && is_of_nodes(events, event);
-    if (is_of_jobs && events->jobs != NULL)
-        g_hash_table_add(events->seen, g_memdup2(&event->job, sizeof(guint64)));
+    gboolean is_wanted = is_of_jobs(events, event) && is_of_nodes(events, event);
+    note_seen(events, event);
     if (is_wanted && events->cli->json)
         berth_cli_print_json(item);
     else if (is_wanted)
@@ -158,29 +183,80 @@ static gboolean begin_now(BerthCli *cli, gpointer user_data, GError **error)
     return TRUE;
 }
 
-/* Says of each job that was not seen if there is none: the events of one whose record is gone are still told. */
+/* --- what is named ---------------------------------------------------------------------------- */
+
+/* The events of a job whose record is gone are still told: only where there is none it is looked whether there was such a job. Who follows
+ * it wants to know at once, as does who names tasks: what is of their job alone tells nothing of them. */
+static gboolean is_due(const Events *events, const Named *named)
+{
+    if (named->is_checked)
+        return FALSE;
+    return events->is_read ? !g_hash_table_contains(events->seen, &named->tasks->job)
+                           : events->follows || named->tasks->tasks != NULL;
+}
+
+/* TRUE: JOB has what is NAMED. */
+static gboolean has_named(const Berth__Job *job, const Named *named, GError **error)
+{
+    g_autoptr(BerthIndexSet) found = NULL;
+    if (named->tasks->tasks == NULL)
+        return TRUE;
+    found = berth_job_find_tasks(job, named->tasks->tasks, NULL, error);
+    return found != NULL;
+}
+
+static gboolean check_one(BerthCli *cli, Events *events, Named *named, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    Berth__Job *job = berth_get_job(cli, named->tasks->job, &local);
+    gboolean is_gone = job == NULL && g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
+    if (job == NULL && !is_gone) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    if (is_gone && !events->is_read && !events->follows)
+        return TRUE; /* there may be events of it */
+    named->is_checked = TRUE;
+    named->is_none = is_gone || !has_named(job, named, &local);
+    if (named->is_none)
+        berth_cli_report(local, &events->status);
+    if (job != NULL)
+        berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
+/* Says of what is named if there is none. */
 static gboolean check_jobs(BerthCli *cli, gpointer user_data, GError **error)
 {
     Events *events = user_data;
-    for (guint i = 0; i < events->named->len; i++) {
-        guint64 number = g_array_index(events->named, guint64, i);
-        g_autoptr(GError) local = NULL;
-        if (g_hash_table_contains(events->seen, &number))
-            continue;
-        Berth__Job *job = berth_get_job(cli, number, &local);
-        if (job == NULL && !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
-            g_propagate_error(error, g_steal_pointer(&local));
+    for (guint i = 0; i < events->arguments->len; i++)
+        if (is_due(events, &events->named[i]) && !check_one(cli, events, &events->named[i], error))
             return FALSE;
-        }
-        g_hash_table_add(events->seen, g_memdup2(&number, sizeof number));
-        if (job == NULL) {
-            berth_cli_report(local, &events->status);
-            g_hash_table_remove(events->jobs, &number);
-        } else {
-            berth__job__free_unpacked(job, NULL);
-        }
-    }
     return TRUE;
+}
+
+static void add_job(GHashTable *jobs, const BerthCliTasks *named)
+{
+    gpointer tasks = NULL;
+    gboolean is_known = g_hash_table_lookup_extended(jobs, &named->job, NULL, &tasks);
+    gboolean is_of_all = named->tasks == NULL || (is_known && tasks == NULL);
+    if (is_known && !is_of_all)
+        berth_index_set_add_all(tasks, named->tasks);
+    else
+        g_hash_table_insert(jobs, g_memdup2(&named->job, sizeof(guint64)),
+                            is_of_all ? NULL : berth_index_set_copy(named->tasks));
+}
+
+static void add_jobs(Events *events)
+{
+    for (guint i = 0; i < events->arguments->len; i++) {
+        if (events->named[i].is_none)
+            continue;
+        add_job(events->jobs, events->named[i].tasks);
+        events->job = events->named[i].tasks->job;
+    }
+    if (g_hash_table_size(events->jobs) > 1)
+        events->job = 0;
 }
 
 /* Says of each node that there is none of that name. */
@@ -216,18 +292,27 @@ static gboolean print_events(Events *events, const char *since, GError **error)
         if (g_hash_table_size(events->nodes) == 0)
             return TRUE;
     }
-    gboolean from_now = events->follows && events->jobs == NULL && since == NULL;
+    gboolean from_now = events->follows && events->arguments == NULL && since == NULL;
     if (from_now && !berth_cli_persist(events->cli, FALSE, begin_now, events, error))
         return FALSE;
-    if (events->follows && events->jobs != NULL) {
+    if (events->arguments != NULL) {
         if (!berth_cli_persist(events->cli, FALSE, check_jobs, events, error))
             return FALSE;
+        add_jobs(events);
         if (g_hash_table_size(events->jobs) == 0)
             return TRUE;
     }
-    return berth_cli_persist(events->cli, events->follows, read_log, events, error) &&
-           (events->jobs == NULL ||
-            berth_cli_persist(events->cli, FALSE, check_jobs, events, error));
+    if (!berth_cli_persist(events->cli, events->follows, read_log, events, error))
+        return FALSE;
+    events->is_read = TRUE;
+    return events->arguments == NULL ||
+           berth_cli_persist(events->cli, FALSE, check_jobs, events, error);
+}
+
+static void free_tasks(gpointer tasks)
+{
+    if (tasks != NULL)
+        berth_index_set_free(tasks);
 }
 
 /* FALSE: an argument is none. */
@@ -235,17 +320,14 @@ static gboolean name_jobs(Events *events, int argc, char **argv, int *out_status
 {
     if (argc < 2)
         return TRUE;
-    GArray *jobs = berth_cli_job_arguments(argc, argv, out_status, error);
-    if (jobs == NULL)
+    events->arguments = berth_cli_task_arguments(argc, argv, out_status, error);
+    if (events->arguments == NULL)
         return FALSE;
-    events->named = jobs;
-    events->jobs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    events->named = g_new0(Named, events->arguments->len);
+    for (guint i = 0; i < events->arguments->len; i++)
+        events->named[i].tasks = &g_array_index(events->arguments, BerthCliTasks, i);
+    events->jobs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, free_tasks);
     events->seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    for (guint i = 0; i < jobs->len; i++)
-        g_hash_table_add(events->jobs,
-                         g_memdup2(&g_array_index(jobs, guint64, i), sizeof(guint64)));
-    if (g_hash_table_size(events->jobs) == 1)
-        events->job = g_array_index(jobs, guint64, 0);
     return TRUE;
 }
 
@@ -278,10 +360,11 @@ gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status,
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL},
         {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "[JOB...]",
+            &argc, &argv, entries, "[JOB[[INDICES]]...]",
             "One line an event: its number, when, of what, what, by whom and why. All that is "
             "known, or of\nthe JOBs alone; with --follow and neither a JOB nor --since, what "
-            "comes from now on.\n--since: 1234, 2h, 2026-03-01 or \"2026-03-01 12:00\".",
+            "comes from now on.\nJOB[0-9,20] names tasks of an array: what is of all of it is "
+            "shown, too.\n--since: 1234, 2h, 2026-03-01 or \"2026-03-01 12:00\".",
             NULL, out_status, error))
         return FALSE;
     if (since != NULL && !berth_since_parse(since, g_get_real_time(), &events.since, error)) {
@@ -293,7 +376,8 @@ gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status,
                   print_events(&events, since, error);
     g_clear_pointer(&events.jobs, g_hash_table_unref);
     g_clear_pointer(&events.seen, g_hash_table_unref);
-    g_clear_pointer(&events.named, g_array_unref);
+    g_clear_pointer(&events.named, g_free);
+    g_clear_pointer(&events.arguments, g_array_unref);
     g_clear_pointer(&events.nodes, g_hash_table_unref);
     if (ok)
         *out_status = events.status;

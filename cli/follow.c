@@ -26,11 +26,12 @@ static char *name_of(const BerthFollow *follow)
 }
 
 /* A descriptor that others made non-blocking (a terminal that is shared) is waited for. */
-static gboolean write_all(int fd, const guint8 *data, gsize length, gboolean *out_no_reader,
-                          GError **error)
+gboolean berth_follow_write(int fd, const void *data, gsize length, gboolean *out_no_reader,
+                            GError **error)
 {
+    const guint8 *at = data;
     while (length > 0) {
-        gssize n = write(fd, data, length);
+        gssize n = write(fd, at, length);
         if (n < 0 && errno == EAGAIN) {
             GPollFD writable = {.fd = fd, .events = G_IO_OUT};
             g_poll(&writable, 1, -1);
@@ -43,7 +44,7 @@ static gboolean write_all(int fd, const guint8 *data, gsize length, gboolean *ou
             berth_set_error_errno(error, errno, "cannot write the job's output");
             return FALSE;
         }
-        data += n;
+        at += n;
         length -= (gsize)n;
     }
     return TRUE;
@@ -121,7 +122,8 @@ static gboolean print_chunk(const ProtobufCMessage *item, gpointer user_data)
         return FALSE;
     }
     int fd = chunk->is_stderr ? position->follow->stderr_fd : position->follow->stdout_fd;
-    if (!write_all(fd, chunk->data.data, chunk->data.len, &position->no_reader, &position->error))
+    if (!berth_follow_write(fd, chunk->data.data, chunk->data.len, &position->no_reader,
+                            &position->error))
         return FALSE;
     *next += chunk->data.len;
     return TRUE;

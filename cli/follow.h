@@ -18,3 +18,6 @@ typedef struct {
 } BerthFollow;
 gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *out_no_reader,
                            GError **error);
+/* All of it, to FD, which is waited for; *OUT_NO_READER likewise. */
+gboolean berth_follow_write(int fd, const void *data, gsize length, gboolean *out_no_reader,
+                            GError **error);

@@ -121,3 +121,24 @@ void berth_print_fieldf(const char *label, const char *format, ...)
     va_end(arguments);
     berth_print_field(label, value);
 }
+
+/* "for memory 42.1 % (all at once 30.0 %)" */
+static void append_stall(GString *line, const char *what, const char *unit, guint32 some,
+                         guint32 full)
+{
+    g_string_append_printf(line, "%sfor %s %.1f %%%s", line->len > 0 ? ", " : "", what,
+                           some / 100.0, unit);
+    if (full > 0)
+        g_string_append_printf(line, " (all at once %.1f %%)", full / 100.0);
+}
+
+void berth_print_stalls(const BerthStalls *stalls, const char *when, const char *disk)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    if (stalls->cpu_some + stalls->memory_some + stalls->io_some == 0)
+        return;
+    append_stall(line, "CPU", " of the time", stalls->cpu_some, 0);
+    append_stall(line, "memory", "", stalls->memory_some, stalls->memory_full);
+    append_stall(line, disk, "", stalls->io_some, stalls->io_full);
+    berth_print_fieldf("Stalls", "%s%s", when, line->str);
+}

@@ -28,3 +28,11 @@ char *berth_format_time(guint64 usec); /* local "2026-03-01 12:00:05", NULL for 
 /* One "Label: value" line; nothing if VALUE is NULL or empty. Control characters are replaced. */
 void berth_print_field(const char *label, const char *value);
 void berth_print_fieldf(const char *label, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Shares of the time for which somebody stalled, or all did at once, in hundredths of a percent. */
+typedef struct {
+    guint32 cpu_some, memory_some, memory_full, io_some, io_full;
+} BerthStalls;
+
+/* Such a line, which begins with WHEN; nothing if nobody stalled. DISK: whose. */
+void berth_print_stalls(const BerthStalls *stalls, const char *when, const char *disk);

@@ -23,24 +23,33 @@ static Berth__Job *ask(BerthCli *cli, const BerthCliTasks *named, gboolean of_al
     return reply;
 }
 
+static gboolean check_array(const Berth__Job *job, GError **error)
+{
+    if (job->array == NULL)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "job %" G_GUINT64_FORMAT " is no array: name it without indices", job->id);
+    return job->array != NULL;
+}
+
+/* TASKS are none of JOB's. */
+static void refuse(const Berth__Job *job, const BerthIndexSet *tasks, GError **error)
+{
+    g_autofree char *name = berth_tasks_format(job->id, tasks);
+    g_autofree char *all = berth_ranges_format(job->array->tasks, job->array->n_tasks, 60);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no job %s: its tasks are %s",
+                name, all);
+}
+
 /* Further ones than those before need not be there. */
 static gboolean check(const Berth__Job *job, const BerthIndexSet *tasks, GError **error)
 {
-    g_autofree char *name = berth_tasks_format(job->id, tasks);
-    g_autofree char *all = NULL;
     if (tasks == NULL)
         return TRUE;
-    if (job->array == NULL) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "job %" G_GUINT64_FORMAT " is no array: name it without indices", job->id);
+    if (!check_array(job, error))
         return FALSE;
-    }
-    if (job->n_tasks > 0)
-        return TRUE;
-    all = berth_ranges_format(job->array->tasks, job->array->n_tasks, 60);
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no job %s: its tasks are %s",
-                name, all);
-    return FALSE;
+    if (job->n_tasks == 0)
+        refuse(job, tasks, error);
+    return job->n_tasks > 0;
 }
 
 Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
@@ -106,4 +115,26 @@ gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc 
 {
     const BerthCliTasks all = {job, NULL};
     return get_pages(cli, &all, TRUE, NULL, take, user_data, error);
+}
+
+BerthIndexSet *berth_job_find_tasks(const Berth__Job *job, const BerthIndexSet *tasks,
+                                    GError **out_absent, GError **error)
+{
+    g_autoptr(BerthIndexSet) found = berth_index_set_new();
+    if (!check_array(job, error))
+        return NULL;
+    for (size_t i = 0; i < job->array->n_tasks; i++) {
+        const BerthIndexRange range = berth_range_of(job->array->tasks[i]);
+        g_autoptr(BerthIndexSet) within = berth_index_set_within(tasks, &range);
+        berth_index_set_add_all(found, within);
+    }
+    if (berth_index_set_count(found) == 0) {
+        refuse(job, tasks, error);
+        return NULL;
+    }
+    if (berth_index_set_count(found) < berth_index_set_count(tasks)) {
+        g_autoptr(BerthIndexSet) absent = berth_index_set_without(tasks, found);
+        refuse(job, absent, out_absent);
+    }
+    return g_steal_pointer(&found);
 }

@@ -17,3 +17,8 @@ gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const g
 /* Likewise of all tasks of JOB, an array, that have started or ended. Those that ended together before they started are one. */
 gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc take,
                                   gpointer user_data, GError **error);
+
+/* Those of TASKS that JOB, which may come without any, has in its array. *OUT_ABSENT (may be NULL): NOT_FOUND, of the others, if there are
+ * any. INVALID_ARGUMENT: it is no array. NOT_FOUND: it has none of them. (transfer full) */
+BerthIndexSet *berth_job_find_tasks(const Berth__Job *job, const BerthIndexSet *tasks,
+                                    GError **out_absent, GError **error);

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/job_get.h"
+#include "cli/ls_watch.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
@@ -12,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Of the indices of an array, in its line. */
 #define ARRAY_WIDTH 24u
@@ -22,6 +24,7 @@ typedef struct {
     char *user;
     char *states;
     gboolean with_tasks;
+    gboolean watches; /* lists again and again */
 } LsOptions;
 
 static const BerthColumn columns[] = {
@@ -126,6 +129,7 @@ typedef struct {
     GHashTable *whole; /* guint64: jobs that were named, as a whole, and listed */
     const GArray *states;
     gboolean with_tasks; /* of arrays, those that have started and not ended */
+    GHashTable *shown;   /* guint64: the jobs of a list that is watched; else NULL */
 } Listing;
 
 static gboolean is_wanted(const Listing *listing, Berth__JobState state)
@@ -196,6 +200,8 @@ static gboolean add_further(const Listing *listing, const Berth__Job *job, GErro
 static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **error)
 {
     gboolean with_tasks = job->array != NULL && listing->with_tasks;
+    if (listing->shown != NULL)
+        g_hash_table_add(listing->shown, g_memdup2(&job->id, sizeof job->id));
     g_autoptr(GPtrArray) wanted = with_tasks ? wanted_of(listing, job, TRUE) : NULL;
     if (listing->cli->json && with_tasks)
         print_with(job, wanted);
@@ -228,23 +234,20 @@ static gboolean parse_states(const char *text, GArray *states, GError **error)
     return TRUE;
 }
 
-/* Says of each of JOBS that was not listed why it was not, unless it only is in another state. */
-static gboolean report_missing(const Listing *listing, const GArray *jobs, int *out_status,
-                               GError **error)
+/* What keeps one of NAMED from being listed is told once, and the others are listed; it is watched no more. FALSE with ERROR (from
+ * LOCAL, transfer full): it keeps all from that, and a list that is watched is asked for again. */
+static gboolean leave_out(const Listing *listing, GArray *named, guint index, GError *local,
+                          int *out_status, GError **error)
 {
-    for (guint i = 0; i < jobs->len; i++) {
-        guint64 number = g_array_index(jobs, guint64, i);
-        g_autoptr(GError) local = NULL;
-        if (g_hash_table_contains(listing->whole, &number))
-            continue;
-        if (!berth_cli_connect(listing->cli, error))
-            return FALSE;
-        Berth__Job *job = berth_get_job(listing->cli, number, &local);
-        if (job != NULL)
-            berth__job__free_unpacked(job, NULL);
-        else
-            berth_cli_report(local, out_status);
+    g_autoptr(GError) reason = local;
+    gboolean is_its_own = g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
+                          g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT);
+    if (listing->shown != NULL && !is_its_own) {
+        g_propagate_error(error, g_steal_pointer(&reason));
+        return FALSE;
     }
+    berth_cli_report(reason, out_status);
+    g_array_remove_index(named, index);
     return TRUE;
 }
 
@@ -268,9 +271,9 @@ static gboolean read_pages(const Listing *listing, Berth__ListJobsRequest *reque
     return ok;
 }
 
-/* The whole jobs, as a list, then tasks. */
-static gboolean read_named(Listing *listing, Berth__ListJobsRequest *request, const GArray *named,
-                           int *out_status, GError **error)
+/* Those of NAMED that are whole jobs. */
+static gboolean read_whole(Listing *listing, Berth__ListJobsRequest *request, const GArray *named,
+                           GError **error)
 {
     g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
     for (guint i = 0; i < named->len; i++) {
@@ -280,38 +283,126 @@ static gboolean read_named(Listing *listing, Berth__ListJobsRequest *request, co
     }
     request->jobs = (uint64_t *)(gpointer)jobs->data;
     request->n_jobs = jobs->len;
-    if (jobs->len > 0 && !read_pages(listing, request, error))
-        return FALSE;
-    for (guint i = 0; i < named->len; i++) {
-        const BerthCliTasks *one = &g_array_index(named, BerthCliTasks, i);
-        g_autoptr(GError) local = NULL;
-        if (one->tasks == NULL)
-            continue;
-        if (!berth_cli_connect(listing->cli, error))
-            return FALSE;
-        if (!berth_get_task_pages(listing->cli, one, NULL, add_named, listing, &local))
-            berth_cli_report(local, out_status);
-    }
-    return report_missing(listing, jobs, out_status, error);
+    gboolean ok = jobs->len == 0 || read_pages(listing, request, error);
+    request->jobs = NULL;
+    request->n_jobs = 0;
+    return ok;
 }
 
-static gboolean list(BerthCli *cli, const LsOptions *options, const GArray *states,
-                     const GArray *named, int *out_status, GError **error)
+static gboolean is_listed(const Listing *listing, const BerthCliTasks *one)
 {
+    return one->tasks == NULL && g_hash_table_contains(listing->whole, &one->job);
+}
+
+/* Lists ONE, if it is some tasks; of a whole job that was not listed it is seen whether there is it, as it may only be in another
+ * state. */
+static gboolean read_one(Listing *listing, const BerthCliTasks *one, GError **error)
+{
+    if (one->tasks != NULL)
+        return berth_get_task_pages(listing->cli, one, NULL, add_named, listing, error);
+    Berth__Job *job = berth_get_job(listing->cli, one->job, error);
+    if (job == NULL)
+        return FALSE;
+    berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
+/* The whole jobs, as a list, then tasks. */
+static gboolean read_named(Listing *listing, Berth__ListJobsRequest *request, GArray *named,
+                           int *out_status, GError **error)
+{
+    if (!read_whole(listing, request, named, error))
+        return FALSE;
+    for (guint i = 0; i < named->len;) {
+        const BerthCliTasks *one = &g_array_index(named, BerthCliTasks, i);
+        GError *local = NULL;
+        if (is_listed(listing, one)) {
+            i++;
+            continue;
+        }
+        if (!berth_cli_connect(listing->cli, error))
+            return FALSE;
+        if (read_one(listing, one, &local))
+            i++;
+        else if (!leave_out(listing, named, i, local, out_status, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- all of it ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    BerthCli *cli;
+    const LsOptions *options;
+    const GArray *states;
+    GArray *named;     /* BerthCliTasks; NULL = none, but all */
+    GHashTable *shown; /* as the listing's */
+    int *out_status;
+} Ls;
+
+/* (transfer full) */
+static BerthTable *read_list(const Ls *ls, GError **error)
+{
+    const LsOptions *options = ls->options;
     Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
     request.all_states = options->all_states;
     request.all_users = options->all_users;
     request.user = options->user != NULL ? options->user : request.user;
-    request.states = (Berth__JobState *)(gpointer)states->data;
-    request.n_states = states->len;
+    request.states = (Berth__JobState *)(gpointer)ls->states->data;
+    request.n_states = ls->states->len;
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     g_autoptr(GHashTable) whole = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    Listing listing = {cli, table, whole, states, options->with_tasks};
-    gboolean ok = named != NULL ? read_named(&listing, &request, named, out_status, error)
-                                : read_pages(&listing, &request, error);
-    if (ok && !cli->json)
+    Listing listing = {ls->cli, table, whole, ls->states, options->with_tasks, ls->shown};
+    gboolean ok = ls->named != NULL
+                      ? read_named(&listing, &request, ls->named, ls->out_status, error)
+                      : read_pages(&listing, &request, error);
+    return ok ? g_steal_pointer(&table) : NULL;
+}
+
+static gboolean list(const Ls *ls, GError **error)
+{
+    g_autoptr(BerthTable) table = read_list(ls, error);
+    if (table != NULL && !ls->cli->json)
         berth_table_print(table, stdout, berth_terminal_width(stdout));
-    return ok;
+    return table != NULL;
+}
+
+/* --- again and again ------------------------------------------------------------------------------ */
+
+static GPtrArray *list_lines(guint width, gboolean *out_is_last, gpointer user_data, GError **error)
+{
+    const Ls *ls = user_data;
+    g_hash_table_remove_all(ls->shown);
+    g_autoptr(BerthTable) table = read_list(ls, error);
+    *out_is_last = ls->named != NULL && ls->named->len == 0;
+    return table != NULL ? berth_table_lines(table, width) : NULL;
+}
+
+/* Is it of a job that the list has, or that may come to it? Who the user is that was named, the daemon knows. */
+static gboolean concerns(const Berth__Event *event, gpointer user_data)
+{
+    const Ls *ls = user_data;
+    if (event->job == 0)
+        return FALSE;
+    for (guint i = 0; ls->named != NULL && i < ls->named->len; i++)
+        if (g_array_index(ls->named, BerthCliTasks, i).job == event->job)
+            return TRUE;
+    if (ls->named != NULL)
+        return FALSE;
+    return ls->options->all_users || ls->options->user != NULL || event->owner_uid == geteuid() ||
+           g_hash_table_contains(ls->shown, &event->job);
+}
+
+static gboolean watch(Ls *ls, GError **error)
+{
+    g_autoptr(GArray) jobs = ls->named != NULL ? g_array_new(FALSE, FALSE, sizeof(guint64)) : NULL;
+    for (guint i = 0; jobs != NULL && i < ls->named->len; i++)
+        g_array_append_val(jobs, g_array_index(ls->named, BerthCliTasks, i).job);
+    g_autoptr(GHashTable) shown = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    const BerthWatchedList watched = {list_lines, concerns, jobs, ls};
+    ls->shown = shown;
+    return berth_ls_watch(ls->cli, &watched, error);
 }
 
 gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -325,12 +416,15 @@ gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GEr
          "STATE[,STATE]"},
         {"tasks", 't', 0, G_OPTION_ARG_NONE, &options.with_tasks,
          "Of arrays, those tasks too that have started and not ended", NULL},
+        {"watch", 0, 0, G_OPTION_ARG_NONE, &options.watches, "List again whenever it has changed",
+         NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL},
         {NULL}};
     gboolean parsed = berth_cli_parse(&argc, &argv, entries, "[JOB[[INDICES]]...]",
                                       "Your pending and running jobs, or the named ones whatever "
                                       "their state. An array is one line;\nits tasks that are "
-                                      "named, as 42[0-9,20], have one each.",
+                                      "named, as 42[0-9,20], have one each. With --watch until q "
+                                      "is pressed\non a terminal, or a signal comes.",
                                       NULL, out_status, error);
     G_GNUC_UNUSED g_autofree char *user = options.user;
     g_autofree char *state_names = options.states;
@@ -338,11 +432,16 @@ gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GEr
     g_autoptr(GArray) named = NULL;
     if (!parsed)
         return FALSE;
+    if (options.watches && cli->json)
+        return berth_cli_usage_error(out_status, error,
+                                     "--watch is for people, and has no --json: `berth events "
+                                     "--follow --json` has what happens as it happens");
     if (argc > 1 && (named = berth_cli_task_arguments(argc, argv, out_status, error)) == NULL)
         return FALSE;
     if (state_names != NULL && !parse_states(state_names, states, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    return list(cli, &options, states, named, out_status, error);
+    Ls ls = {cli, &options, states, named, NULL, out_status};
+    return options.watches ? watch(&ls, error) : list(&ls, error);
 }

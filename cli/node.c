@@ -168,18 +168,28 @@ static void print_admission(const Berth__NodeAdmission *admission)
 /* What its host measured last. */
 static void print_usage(const Berth__NodeUsage *usage)
 {
-    g_autofree char *free_memory = berth_format_size_mib(usage->memory_free_mib);
+    g_autofree char *left = berth_format_size_mib(usage->memory_free_mib);
     g_autofree char *host_memory = berth_format_size_mib(usage->guests_host_mib);
-    berth_print_fieldf("Load", "%u.%02u, %s memory available", usage->load_centi / 100,
-                       usage->load_centi % 100, free_memory);
+    g_autofree char *swap = berth_format_size_mib(usage->swap_used_mib);
+    const BerthStalls stalls = {usage->psi_cpu_some, usage->psi_memory_some, usage->psi_memory_full,
+                                usage->psi_io_some, usage->psi_io_full};
+    berth_print_fieldf("Load", "%u.%02u, %s memory left for guests", usage->load_centi / 100,
+                       usage->load_centi % 100, left);
     if (usage->memory_total_mib > 0) /* else of an older agent */
         berth_print_fieldf("Guests use", "%.2f CPUs, %s of the host's memory",
                            usage->cpu_milli / 1000.0, host_memory);
-    if (usage->psi_cpu_some + usage->psi_memory_some + usage->psi_io_some > 0)
-        berth_print_fieldf("Stalls",
-                           "for CPU %.1f %% of the time, for memory %.1f %%, for disks %.1f %%",
-                           usage->psi_cpu_some / 100.0, usage->psi_memory_some / 100.0,
-                           usage->psi_io_some / 100.0);
+    if (usage->swap_used_mib > 0)
+        berth_print_field("Swap used", swap);
+    berth_print_stalls(&stalls, "", "disks");
+}
+
+static void print_pressed(const Berth__Node *node)
+{
+    g_autofree char *until = berth_format_time(node->pressed_until_usec);
+    if (until != NULL && node->pressed_until_usec > (guint64)g_get_real_time())
+        berth_print_fieldf(
+            "Pressed", "nobody comes into its slack until %s: it lacked memory, or was about to",
+            until);
 }
 
 /* Memory with what the host needs for guests, as what is reserved. */
@@ -214,6 +224,7 @@ static void print_node(const Berth__Node *node)
     berth_print_fieldf("Guests", "%u, with %u vCPU%s and %s memory reserved", node->guests,
                        node->vcpus_reserved, node->vcpus_reserved == 1 ? "" : "s", reserved);
     print_amounts(node);
+    print_pressed(node);
     if (node->usage != NULL)
         print_usage(node->usage);
     print_info(node->info);

@@ -125,14 +125,38 @@ static void print_rates(const Berth__Usage *usage)
     berth_print_fieldf("CPU now", "%.2f CPUs%s", usage->cpu_milli / 1000.0, waits->str);
 }
 
-/* Of a guest that runs: tasks that stall, if any do. */
-static void print_pressure(const Berth__Usage *usage)
+static void print_pressure(const Berth__Usage *usage, gboolean is_frozen)
 {
-    if (usage->psi_cpu_some + usage->psi_memory_some + usage->psi_io_some > 0)
-        berth_print_fieldf("Stalls",
-                           "for CPU %.1f %% of the time, for memory %.1f %%, for its disk %.1f %%",
-                           usage->psi_cpu_some / 100.0, usage->psi_memory_some / 100.0,
-                           usage->psi_io_some / 100.0);
+    const BerthStalls stalls = {.cpu_some = usage->psi_cpu_some,
+                                .memory_some = usage->psi_memory_some,
+                                .memory_full = usage->psi_memory_full,
+                                .io_some = usage->psi_io_some};
+    berth_print_stalls(&stalls, is_frozen ? "when it was frozen: " : "", "its disk");
+}
+
+/* What is in use of it. Of its node's it has none when it is on disk. */
+static void print_memory(const Berth__Usage *usage, const Berth__Task *task)
+{
+    gboolean is_frozen = task->state == BERTH__JOB_STATE__SUSPENDED;
+    guint64 used_mib =
+        usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib);
+    g_autofree char *of_node =
+        g_strdup_printf(", and %" G_GUINT64_FORMAT "M of its node's", usage->host_memory_mib);
+    berth_print_fieldf(is_frozen ? "Memory" : "Memory now", "%" G_GUINT64_FORMAT "M%s%s", used_mib,
+                       is_frozen ? " when it was frozen" : "", task->to_disk ? "" : of_node);
+}
+
+/* Of a guest that runs, and of one that stands still as of when it did not: it says nothing meanwhile. */
+static void print_now(const Berth__Usage *usage, const Berth__Task *task)
+{
+    g_autofree char *disk_free = berth_format_size_mib(usage->disk_free_bytes >> 20);
+    if (usage->memory_total_mib > 0) { /* else it has said nothing yet */
+        print_memory(usage, task);
+        berth_print_field("Disk free", disk_free);
+    }
+    if (usage->oom_kills > 0)
+        berth_print_fieldf("OOM kills", "%u", usage->oom_kills);
+    print_pressure(usage, task->state == BERTH__JOB_STATE__SUSPENDED);
 }
 
 static void print_traffic(const char *name, const char *const verbs[2], guint64 in, guint64 out)
@@ -143,10 +167,11 @@ static void print_traffic(const char *name, const char *const verbs[2], guint64 
         berth_print_fieldf(name, "%s %s, %s %s", in_text, verbs[0], out_text, verbs[1]);
 }
 
-static void print_usage(const Berth__Usage *usage, gboolean runs)
+static void print_usage(const Berth__Usage *usage, const Berth__Task *task)
 {
     static const char *const disk_verbs[] = {"read", "written"};
     static const char *const net_verbs[] = {"received", "sent"};
+    gboolean runs = task->state == BERTH__JOB_STATE__RUNNING;
     berth_print_fieldf("CPU used", "%.2f s", (double)usage->cpu_usec / G_USEC_PER_SEC);
     if (runs)
         print_rates(usage);
@@ -154,17 +179,10 @@ static void print_usage(const Berth__Usage *usage, gboolean runs)
         berth_print_fieldf("Memory used",
                            "%" G_GUINT64_FORMAT "M at most, of %" G_GUINT64_FORMAT "M",
                            usage->memory_peak_mib, usage->memory_total_mib);
-    if (runs && usage->memory_total_mib > 0)
-        berth_print_fieldf(
-            "Memory now", "%" G_GUINT64_FORMAT "M, and %" G_GUINT64_FORMAT "M of its node's",
-            usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib),
-            usage->host_memory_mib);
-    if (runs && usage->oom_kills > 0)
-        berth_print_fieldf("OOM kills", "%u", usage->oom_kills);
+    if (runs || task->state == BERTH__JOB_STATE__SUSPENDED)
+        print_now(usage, task);
     if (usage->swap_used_mib > 0)
         berth_print_fieldf("Swap used", "%" G_GUINT64_FORMAT "M", usage->swap_used_mib);
-    if (runs)
-        print_pressure(usage);
     print_traffic("Disk", disk_verbs, usage->disk_read_bytes, usage->disk_write_bytes);
     print_traffic("Network", net_verbs, usage->net_receive_bytes, usage->net_send_bytes);
 }
@@ -355,7 +373,7 @@ static void print_task(const Berth__Task *task)
     if (task->exit != NULL)
         print_exit(task->exit);
     if (task->usage != NULL)
-        print_usage(task->usage, task->state == BERTH__JOB_STATE__RUNNING);
+        print_usage(task->usage, task);
     if (*task->console_tail != '\0') {
         puts("Console of the guest, its end:");
         g_auto(GStrv) lines = g_strsplit(task->console_tail, "\n", -1);

@@ -33,14 +33,25 @@ static void on_deadly(int number)
     (void)raise(number); /* when this returns, and as by default */
 }
 
-static void catch_deadly(void)
+static void catch_each(const int *signals, gsize n_signals)
 {
     struct sigaction action = {.sa_handler = on_deadly, .sa_flags = (int)SA_RESETHAND}, old;
     sigemptyset(&action.sa_mask);
-    for (gsize i = 0; i < G_N_ELEMENTS(deadly); i++) {
-        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            (void)sigaction(deadly[i], &action, NULL);
+    for (gsize i = 0; i < n_signals; i++) {
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(signals[i], &action, NULL);
     }
+}
+
+static void catch_deadly(void)
+{
+    catch_each(deadly, G_N_ELEMENTS(deadly));
+}
+
+void berth_terminal_end_by_signals(void)
+{
+    static const int asking[] = {SIGHUP, SIGINT, SIGTERM};
+    catch_each(asking, G_N_ELEMENTS(asking));
 }
 
 gboolean berth_terminal_make_raw(GError **error)

@@ -12,6 +12,8 @@ gboolean berth_terminal_make_raw(GError **error);
 /* A screen of this program's own, which leaves what was there as it was; keys are read as they are typed, and are not
  * shown, but ^C still interrupts. FALSE: standard input and output are no terminal that can do that. */
 gboolean berth_terminal_open_screen(void);
+/* SIGHUP, SIGINT and SIGTERM end this program, too, with its terminal as it was: for one whose loop does not hear of them. */
+void berth_terminal_end_by_signals(void);
 /* LINES (char *) are what it shows. FALSE: it cannot be written to any more. */
 gboolean berth_terminal_draw(const GPtrArray *lines);
 /* As it was. Nothing to do: nothing is done. */

@@ -4,9 +4,20 @@
 
 #include <string.h>
 
-static guint32 worst_of(guint32 a, guint32 b, guint32 c)
+static guint32 worst_of_node(const Berth__NodeUsage *usage)
 {
-    return MAX(MAX(a, b), c);
+    return usage != NULL ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some)
+                         : 0;
+}
+
+static guint32 worst_of_guest(const Berth__TopGuest *guest)
+{
+    const Berth__Usage *usage = guest->task->usage;
+    guint32 starved = guest->starved_permille * 10;
+    if (usage == NULL)
+        return starved;
+    guint32 stalled = MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some);
+    return MAX(MAX(stalled, usage->throttled_permille * 10), starved);
 }
 
 /* One that is away uses nothing. */
@@ -20,9 +31,7 @@ static guint64 key_of_node(const Berth__Node *node, Berth__TopRequest__Order ord
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
         return node->used_mib;
     case BERTH__TOP_REQUEST__ORDER__BY_PRESSURE:
-        return node->usage != NULL
-                   ? worst_of(node->usage->psi_cpu_some, node->usage->psi_memory_some, 0)
-                   : 0;
+        return worst_of_node(node->usage);
     default:
         return 0;
     }
@@ -37,16 +46,13 @@ static guint64 used_mib(const Berth__Usage *usage)
 
 static guint64 key_of_guest(const Berth__TopGuest *guest, Berth__TopRequest__Order order)
 {
-    const Berth__Usage *usage = guest->task->usage;
-    guint32 starved = guest->starved_permille * 10;
     switch (order) {
     case BERTH__TOP_REQUEST__ORDER__BY_CPU:
         return guest->task->used_milli;
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
-        return used_mib(usage);
+        return used_mib(guest->task->usage);
     case BERTH__TOP_REQUEST__ORDER__BY_PRESSURE:
-        return usage != NULL ? worst_of(usage->psi_cpu_some, usage->psi_memory_some, starved)
-                             : starved;
+        return worst_of_guest(guest);
     case BERTH__TOP_REQUEST__ORDER__BY_TIME_LEFT:
         return guest->limit_usec != 0 ? G_MAXUINT64 - guest->limit_usec : 0;
     case BERTH__TOP_REQUEST__ORDER__BY_MOVE:

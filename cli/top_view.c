@@ -123,10 +123,11 @@ static char *pressure_text(const Pressure *pressures, guint n)
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 static const BerthColumn node_columns[] = {
-    {"NODE", FALSE, TRUE, 0},   {"STATE", FALSE, FALSE, 5},    {"VCPUS", TRUE, FALSE, 0},
-    {"RSVD", TRUE, FALSE, 0},   {"PRED", TRUE, FALSE, 3},      {"USED", TRUE, FALSE, 0},
-    {"MEMORY", TRUE, FALSE, 0}, {"RSVD", TRUE, FALSE, 0},      {"PRED", TRUE, FALSE, 4},
-    {"USED", TRUE, FALSE, 0},   {"PRESSURE", FALSE, FALSE, 2}, {"GUESTS", TRUE, FALSE, 6},
+    {"NODE", FALSE, TRUE, 0},   {"STATE", FALSE, FALSE, 5}, {"VCPUS", TRUE, FALSE, 0},
+    {"RSVD", TRUE, FALSE, 0},   {"PRED", TRUE, FALSE, 4},   {"USED", TRUE, FALSE, 0},
+    {"MEMORY", TRUE, FALSE, 0}, {"RSVD", TRUE, FALSE, 0},   {"PRED", TRUE, FALSE, 6},
+    {"USED", TRUE, FALSE, 0},   {"FREE", TRUE, FALSE, 3},   {"PRESSURE", FALSE, FALSE, 2},
+    {"GUESTS", TRUE, FALSE, 7},
 };
 
 static const char *node_state_name(const Berth__Node *node, guint64 now_usec)
@@ -141,8 +142,15 @@ static char *node_pressure_text(const Berth__NodeUsage *usage)
 {
     if (usage == NULL)
         return NULL;
-    const Pressure pressures[] = {{"mem", usage->psi_memory_some}, {"cpu", usage->psi_cpu_some}};
+    const Pressure pressures[] = {
+        {"mem", usage->psi_memory_some}, {"cpu", usage->psi_cpu_some}, {"io", usage->psi_io_some}};
     return pressure_text(pressures, G_N_ELEMENTS(pressures));
+}
+
+/* For guests, as its host says. NULL: it does not. */
+static char *free_text(const Berth__NodeUsage *usage)
+{
+    return usage != NULL && usage->memory_free_mib > 0 ? memory_text(usage->memory_free_mib) : NULL;
 }
 
 /* What one that is away did last says nothing of now. */
@@ -159,6 +167,7 @@ static void add_node(BerthTable *table, const Berth__Node *node, guint64 now_use
     berth_table_add(table, reserved_memory_text(node->memory_reserved_mib, node->memory_slack_mib));
     berth_table_add(table, memory_text(node->predicted_mib));
     berth_table_add(table, is_up ? memory_text(node->used_mib) : NULL);
+    berth_table_add(table, is_up ? free_text(node->usage) : NULL);
     berth_table_add(table, is_up ? node_pressure_text(node->usage) : NULL);
     berth_table_add(table, g_strdup_printf("%u", node->guests));
 }
@@ -166,11 +175,11 @@ static void add_node(BerthTable *table, const Berth__Node *node, guint64 now_use
 /* --- guests ----------------------------------------------------------------------------------- */
 
 static const BerthColumn guest_columns[] = {
-    {"JOB", TRUE, FALSE, 0},  {"USER", FALSE, TRUE, 6},      {"NAME", FALSE, TRUE, 7},
-    {"NODE", FALSE, TRUE, 0}, {"PLACE", FALSE, FALSE, 0},    {"VCPUS", TRUE, FALSE, 0},
-    {"PRED", TRUE, FALSE, 4}, {"USED", TRUE, FALSE, 0},      {"MEMORY", TRUE, FALSE, 0},
-    {"PRED", TRUE, FALSE, 5}, {"USED", TRUE, FALSE, 0},      {"PRESSURE", FALSE, FALSE, 2},
-    {"LEFT", TRUE, FALSE, 3}, {"LAST MOVE", FALSE, TRUE, 1},
+    {"JOB", TRUE, FALSE, 0},       {"USER", FALSE, TRUE, 7},   {"NAME", FALSE, TRUE, 8},
+    {"NODE", FALSE, TRUE, 0},      {"PLACE", FALSE, FALSE, 0}, {"VCPUS", TRUE, FALSE, 0},
+    {"PRED", TRUE, FALSE, 5},      {"USED", TRUE, FALSE, 0},   {"MEMORY", TRUE, FALSE, 0},
+    {"PRED", TRUE, FALSE, 6},      {"USED", TRUE, FALSE, 0},   {"HOST", TRUE, FALSE, 4},
+    {"PRESSURE", FALSE, FALSE, 2}, {"LEFT", TRUE, FALSE, 3},   {"LAST MOVE", FALSE, TRUE, 1},
 };
 
 static char *job_text(const Berth__TopGuest *guest)
@@ -210,6 +219,8 @@ static char *guest_pressure_text(const Berth__TopGuest *guest)
     const Pressure pressures[] = {
         {"mem", usage != NULL ? usage->psi_memory_some : 0},
         {"cpu", usage != NULL ? usage->psi_cpu_some : 0},
+        {"io", usage != NULL ? usage->psi_io_some : 0},
+        {"throttled", usage != NULL ? usage->throttled_permille * 10 : 0},
         {"starved", guest->starved_permille * 10},
     };
     g_autofree char *worst = pressure_text(pressures, G_N_ELEMENTS(pressures));
@@ -240,6 +251,12 @@ static guint64 used_mib(const Berth__Usage *usage)
     return usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib);
 }
 
+/* Of its host's memory: what it occupies, with what runs it. */
+static char *host_text(const Berth__Usage *usage)
+{
+    return usage != NULL && usage->host_memory_mib > 0 ? memory_text(usage->host_memory_mib) : NULL;
+}
+
 static void add_guest(BerthTable *table, const Berth__TopGuest *guest, guint64 now_usec)
 {
     const Berth__Task *task = guest->task;
@@ -255,6 +272,7 @@ static void add_guest(BerthTable *table, const Berth__TopGuest *guest, guint64 n
     berth_table_add(table, memory_text(guest->memory_mib));
     berth_table_add(table, memory_text(task->predicted_mib));
     berth_table_add(table, is_measured ? memory_text(used_mib(task->usage)) : NULL);
+    berth_table_add(table, host_text(task->usage));
     berth_table_add(table, guest_pressure_text(guest));
     berth_table_add(table, left_text(guest, now_usec));
     berth_table_add(table, move_text(task->moved, now_usec));

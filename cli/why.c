@@ -9,6 +9,7 @@
 #include "cli/requests.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
+#include "cli/why_events.h"
 #include "cli/why_words.h"
 #include "common/error.h"
 

@@ -4,13 +4,9 @@
 #include "proto/berth.pb-c.h"
 #include <glib.h>
 
-/* What `berth why` says. Pure: the same facts give the same sentences. */
+/* What `berth why` says of how things are. Pure: the same facts give the same sentences. */
 
 /* Sentences on why TASK of JOB is as it is now (char *, transfer full). WHY NULL: the daemon says nothing of it, as it
  * has ended or is of an older release. */
 GPtrArray *berth_why_now(const Berth__Job *job, const Berth__Task *task,
                          const Berth__Explanation *why);
-
-/* What EVENT of a job says, as a clause whose subject is the job: "started on node n1" (transfer full); NULL: nothing
- * that is worth a line. *STATE is the task's state as the events before told it, 0 at first; it is kept up. */
-char *berth_why_event(const Berth__Event *event, Berth__JobState *state);

@@ -54,6 +54,8 @@ static void verbs_ask_for_the_tasks_that_are_named(void **state)
         {"resize --vcpus 2 42", "Resize 42\n"},
         {"logs 42[7]", "Logs 42[7]\n"},
         {"logs -f 42[0]", "Logs -f 42[0]\n"},
+        {"logs 42[0,7-9:2]", "Logs 42[0]\nLogs 42[7]\nLogs 42[9]\n"},
+        {"logs -f 42[3,1]", "Logs -f 42[1]\nLogs -f 42[3]\n"},
         {"logs 42", "Logs 42\n"},
         {"restore 42", "Restore 42\n"},
         {"checkpoint rm 42 1", "RemoveCheckpoint 42\n"},
@@ -83,8 +85,8 @@ static void verbs_of_one_task_refuse_several(void **state)
         const char *line;
         int status;
     } cases[] = {
-        {"logs 42[0-1]", 2},        {"restore 42[0-1]", 2},  {"checkpoint rm 42[0-1] 1", 2},
-        {"exec 42[0-1] true", 125}, {"attach 42[0,1]", 125}, {"wait 42[0-1]", 125},
+        {"restore 42[0-1]", 2},  {"checkpoint rm 42[0-1] 1", 2}, {"exec 42[0-1] true", 125},
+        {"attach 42[0,1]", 125}, {"wait 42[0-1]", 125},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_refused(*state, cases[i].line, cases[i].status, "name it as 42[INDEX]");
@@ -92,21 +94,22 @@ static void verbs_of_one_task_refuse_several(void **state)
 
 static void verbs_of_whole_jobs_refuse_tasks(void **state)
 {
-    static const char *const cases[] = {"extend --by 1h 42[7]", "checkpoint --every 1h 42[7]",
-                                        "events 42[7]"};
+    static const char *const cases[] = {"extend --by 1h 42[7]", "checkpoint --every 1h 42[7]"};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_refused(*state, cases[i], 2, "of whole jobs: name it as 42");
 }
 
 static void verbs_say_what_is_no_array_and_no_task(void **state)
 {
-    static const char *const verbs[] = {"show", "ls", "why", "checkpoint ls"};
+    static const char *const verbs[] = {"show", "ls", "why", "checkpoint ls", "events"};
     for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
         g_autofree char *plain = g_strconcat(verbs[i], " 17[3]", NULL);
         g_autofree char *none = g_strconcat(verbs[i], " 42[77]", NULL);
         assert_refused(*state, plain, 1, "job 17 is no array: name it without indices");
         assert_refused(*state, none, 1, "there is no job 42[77]: its tasks are 0-9");
     }
+    assert_refused(*state, "logs 17[3-4]", 1, "job 17 is no array: name it without indices");
+    assert_refused(*state, "logs 42[77-78]", 1, "there is no job 42[77-78]: its tasks are 0-9");
     assert_refused(*state, "wait 17[3]", 125, "job 17 is no array");
     assert_refused(*state, "wait 42[77]", 125, "there is no job 42[77]");
     assert_refused(*state, "show 42[]", 2, "42[]");
@@ -251,7 +254,7 @@ static void show_of_a_task_is_that_of_a_job(void **state)
 static const ArrayHappening story[] = {
     {.kind = BERTH__EVENT__KIND__GUEST_RUNNING, .task = 7},
     {.kind = BERTH__EVENT__KIND__GUEST_RUNNING, .task = 8},
-    {BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__CANCELLED, 0, 9, 1, 0},
+    {BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__CANCELLED, 0, 9, 1, 0, FALSE},
     {0}};
 
 static void events_name_tasks_and_ranges_of_them(void **state)
@@ -266,6 +269,54 @@ static void events_name_tasks_and_ranges_of_them(void **state)
     assert_contains(cli_out(cli), "  job 42[0-9] CANCELLED on node2\n");
     cli_signal(cli, SIGTERM);
     cli_wait(cli);
+}
+
+static void events_of_tasks_are_those_that_are_of_one_of_them(void **state)
+{
+    ArrayScript *script = *state;
+    script->happenings = story;
+    const char *const words[] = {"events", "-f", "-s", "0", "42[6-7]", "42[9,77]", "42[78]", NULL};
+    g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, words, NULL);
+    run_until(strstr(cli_out(cli), "CANCELLED") != NULL);
+    assert_contains(cli_out(cli), "  job 42[7] guest-running on node2\n");
+    assert_contains(cli_out(cli), "  job 42[0-9] CANCELLED on node2\n");
+    assert_null(strstr(cli_out(cli), "42[8]"));
+    cli_signal(cli, SIGTERM);
+    cli_wait(cli);
+    assert_string_equal(cli_err(cli), "berth events: there is no job 42[78]: its tasks are 0-9\n");
+    const char *const all_words[] = {"events", "-f", "-s", "0", "42[7]", "42", "42[8]", NULL};
+    g_autoptr(CliProcess) all = cli_start(script->daemon.socket, all_words, NULL);
+    run_until(strstr(cli_out(all), "CANCELLED") != NULL);
+    assert_contains(cli_out(all), "  job 42[8] guest-running on node2\n");
+    cli_signal(all, SIGTERM);
+    cli_wait(all);
+}
+
+/* All over one connection, and what the array is was asked once. */
+static void logs_of_several_tasks_have_a_heading_each(void **state)
+{
+    ArrayScript *script = *state;
+    g_autoptr(CliProcess) several = run(script, "logs 42[7,0-2,9]", 0);
+    assert_string_equal(cli_out(several), "==> 42[0] <==\ntask 0\n"
+                                          "\n==> 42[1] <==\ntask 1"
+                                          "\n==> 42[2] <==\ntask 2\n"
+                                          "\n==> 42[7] <==\n"
+                                          "\n==> 42[9] <==\n");
+    assert_int_equal(script->n_gets, 1);
+    assert_int_equal(script->daemon.n_peers, 1);
+    g_autoptr(CliProcess) quiet = run(script, "logs -q 42[2,4-5,7]", 0);
+    assert_string_equal(cli_out(quiet), "task 2\ntask 4\ntask 5\n");
+    g_autoptr(CliProcess) one = run(script, "logs 42[2,2-2]", 0);
+    assert_string_equal(cli_out(one), "task 2\n");
+}
+
+static void logs_of_tasks_that_are_not_all_there_are_of_the_others(void **state)
+{
+    ArrayScript *script = *state;
+    g_autoptr(CliProcess) cli = run(script, "logs 42[8-999999:2,5]", 1);
+    assert_string_equal(cli_out(cli), "==> 42[5] <==\ntask 5\n\n==> 42[8] <==\n");
+    assert_string_equal(cli_err(cli),
+                        "berth logs: there is no job 42[10-999998:2]: its tasks are 0-9\n");
 }
 
 /* However many tasks it has, one is asked after. */
@@ -318,7 +369,7 @@ static void why_of_a_task_is_that_of_a_job(void **state)
 
 #define ENDS(index, becomes)                                                                       \
     {                                                                                              \
-        BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__COMPLETED, index, 0, 0, becomes          \
+        BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__COMPLETED, index, 0, 0, becomes, FALSE   \
     }
 
 /* It is looked at twice, and not once for each of its tasks. */
@@ -333,7 +384,7 @@ static void wait_for_an_array_waits_for_all_its_tasks(void **state)
         ENDS(5, 0),
         ENDS(6, 0),
         {.kind = BERTH__EVENT__KIND__GUEST_RUNNING},
-        {BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__COMPLETED, 7, 9, 1, 1},
+        {BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__COMPLETED, 7, 9, 1, 1, FALSE},
         {0}};
     script->happenings = ends;
     script->later = later;
@@ -358,6 +409,65 @@ static void wait_for_a_task_is_for_that_alone(void **state)
     assert_int_equal(script->n_gets, 2);
     g_autoptr(CliProcess) failed = run(script, "wait 42[0] 42[1] 42[0]", 3);
     assert_string_equal(cli_out(failed), "42[0] COMPLETED\n42[1] FAILED\n");
+}
+
+static gboolean is_watched(const ArrayScript *script, guint64 job)
+{
+    for (guint i = 0; i < script->watched->len; i++)
+        if (g_array_index(script->watched, guint64, i) == job)
+            return TRUE;
+    return FALSE;
+}
+
+/* However many end one after the other; and of nobody else's is it told. */
+static void wait_for_several_watches_these_once(void **state)
+{
+    ArrayScript *script = *state;
+    static const char *const later[] = {"CFRCRRPWWW", "CFRCCRPWWW"};
+    static const ArrayHappening ends[] = {ENDS(3, 1),
+                                          {.kind = BERTH__EVENT__KIND__TASK_STATE,
+                                           .state = BERTH__JOB_STATE__COMPLETED,
+                                           .ends_plain = TRUE},
+                                          ENDS(4, 2),
+                                          {0}};
+    script->happenings = ends;
+    script->later = later;
+    g_autoptr(CliProcess) cli = run(script, "wait 42[4] 17 42[3]", 0);
+    assert_string_equal(cli_out(cli), "42[3] COMPLETED\n17 COMPLETED\n42[4] COMPLETED\n");
+    assert_int_equal(script->n_gets, 6);
+    assert_int_equal(script->n_watches, 1);
+    assert_int_equal(script->watched->len, 2);
+    assert_true(is_watched(script, 17) && is_watched(script, 42));
+}
+
+/* The answer does not know of it yet, and no other end comes. */
+static void wait_counts_what_ends_while_it_looks(void **state)
+{
+    ArrayScript *script = *state;
+    static const char *const later[] = {"CFCCCCCCCR", "CFCCCCCCCC"};
+    static const ArrayHappening ends[] = {
+        {BERTH__EVENT__KIND__TASK_STATE, BERTH__JOB_STATE__COMPLETED, 2, 9, 1, 1, FALSE},
+        ENDS(9, 2),
+        {0}};
+    script->happenings = ends;
+    script->later = later;
+    script->tells_early = TRUE;
+    g_autoptr(CliProcess) cli = run(script, "wait 42", 1);
+    assert_string_equal(cli_out(cli), "42 FAILED\n");
+    assert_int_equal(script->n_gets, 3);
+    assert_int_equal(script->n_watches, 1);
+}
+
+static void ls_watch_of_named_jobs_watches_these(void **state)
+{
+    ArrayScript *script = *state;
+    const char *const words[] = {"ls", "--watch", "42[1]", "42[2-3]", NULL};
+    g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, words, NULL);
+    run_until(script->n_watches == 1);
+    assert_true(is_watched(script, 42) && !is_watched(script, 17));
+    cli_signal(cli, SIGTERM);
+    assert_cli_status(cli, 128 + SIGTERM);
+    assert_contains(cli_out(cli), "42[3]");
 }
 
 /* What has ended is not over before it is where its user looks for it. */
@@ -487,11 +597,17 @@ int main(void)
         SCRIPTED(tasks_that_have_ended_are_not_counted_as_listed),
         SCRIPTED(show_of_a_task_is_that_of_a_job),
         SCRIPTED(events_name_tasks_and_ranges_of_them),
+        SCRIPTED(events_of_tasks_are_those_that_are_of_one_of_them),
+        SCRIPTED(logs_of_several_tasks_have_a_heading_each),
+        SCRIPTED(logs_of_tasks_that_are_not_all_there_are_of_the_others),
         SCRIPTED(why_of_an_array_tells_of_the_next_that_waits),
         SCRIPTED(why_of_several_tasks_is_that_of_an_array),
         SCRIPTED(why_of_a_task_is_that_of_a_job),
         SCRIPTED(wait_for_an_array_waits_for_all_its_tasks),
         SCRIPTED(wait_for_a_task_is_for_that_alone),
+        SCRIPTED(wait_for_several_watches_these_once),
+        SCRIPTED(ls_watch_of_named_jobs_watches_these),
+        SCRIPTED(wait_counts_what_ends_while_it_looks),
         SCRIPTED(wait_for_an_array_waits_for_its_output),
         SCRIPTED(wait_for_an_array_says_whose_output_is_lost),
         SCRIPTED(migrate_waits_for_the_task_that_is_named),

@@ -36,6 +36,16 @@ static void help_of_every_verb_is_there(void **state)
     }
 }
 
+/* As berth(1) does. */
+static void help_of_submit_says_what_ceilings_are_for(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *help = cli_output_of(CLI(test->berthd, "help", "submit"));
+    assert_contains(help, "Virtual CPUs up to which it is grown, and may be resized\n");
+    assert_contains(help, "Memory up to which it is grown, and may be resized\n");
+    assert_contains(help, "What to do when it is short of memory and cannot be grown (default");
+}
+
 static void wrong_commands_say_what_there_is(void **state)
 {
     BerthdTest *test = *state;
@@ -128,6 +138,9 @@ static void completion_knows_verbs_options_and_names(void **state)
         {"run -w n1,n", "n1,n1"},
         {"help ''", "submit bulk run ls"},
         {"help im", "image"},
+        {"ba", "backup"},
+        {"backup --j", "--json"},
+        {"backup berthd.co", "berthd.conf"},
         {"help node ''", "ls show"},
         {"help image sh", "show"},
         {"help node ls ''", ""},
@@ -139,6 +152,7 @@ static void completion_knows_verbs_options_and_names(void **state)
         {"freeze -r ''", ""},
         {"checkpoint rm --rea", "--reason"},
         {"logs -o --f", "--follow"},
+        {"logs --q", "--quiet"},
         {"submit berth.conf berthd.co", "berthd.conf"},
         {"--socket /nowhere image show ti", ""},
     };
@@ -169,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_of_every_verb_is_there),
+        cmocka_unit_test(help_of_submit_says_what_ceilings_are_for),
         cmocka_unit_test(wrong_commands_say_what_there_is),
         cmocka_unit_test(manual_has_every_verb_and_no_warnings),
         cmocka_unit_test(completion_knows_verbs_options_and_names),

@@ -2,14 +2,11 @@
 /* `berth top`, `berth why` and `berth extend`, with a real daemon and a node that is fake. */
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/cli_process.h"
+#include "tests/lib/cli_terminal.h"
 
 #include "scheduler/daemon/pb.h"
 
-#include <fcntl.h>
-#include <glib/gstdio.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define NOBODY 65534u
 
@@ -103,77 +100,32 @@ static void top_refuses_what_it_cannot_do(void **state)
     }
 }
 
-typedef struct {
-    CliProcess *cli;
-    int keys; /* what is typed */
-    char *dir;
-} Terminal;
-
-/* `berth top` on a terminal of 30 lines, which asks every INTERVAL seconds; when it has ended, its status follows, if the
- * terminal is as it was. */
-static Terminal on_terminal_every(BerthdTest *test, const char *interval)
+/* It asks every INTERVAL seconds. */
+static CliTerminal on_terminal_every(BerthdTest *test, const char *interval)
 {
-    g_autofree char *script =
-        g_strdup_printf("cat >inner <<'EOF'\n"
-                        "ulimit -c 0; export TERM=xterm; stty rows 30 cols 120; stty -g >before\n"
-                        "sh -c 'echo $$ >pid; exec \"$BERTH\" top --interval %s'\n"
-                        "s=$?; stty -g >after; cmp before after && echo \"status $s\"\nEOF\n"
-                        "script -qc 'sh inner' /dev/null <keys",
-                        interval);
-    Terminal terminal = {.dir = g_path_get_dirname(berthd_fixture_socket(test->berthd))};
-    g_autofree char *keys = g_build_filename(terminal.dir, "keys", NULL);
-    g_unlink(keys);
-    assert_int_equal(mkfifo(keys, 0600), 0);
-    terminal.keys = open(keys, O_RDWR | O_CLOEXEC);
-    assert_true(terminal.keys >= 0);
-    terminal.cli = CLI_SHELL(test->berthd, script);
-    return terminal;
+    g_autofree char *words = g_strconcat("top --interval ", interval, NULL);
+    return cli_terminal_start(berthd_fixture_socket(test->berthd), words);
 }
 
-static Terminal on_terminal(BerthdTest *test)
+static CliTerminal on_terminal(BerthdTest *test)
 {
     return on_terminal_every(test, "0.5");
-}
-
-static void type(const Terminal *terminal, const char *keys)
-{
-    assert_int_equal(write(terminal->keys, keys, strlen(keys)), (ssize_t)strlen(keys));
-}
-
-static void terminal_clear(Terminal *terminal)
-{
-    close(terminal->keys);
-    g_free(terminal->dir);
-    cli_free(terminal->cli);
-}
-
-static const char *newest_screen(Terminal *terminal)
-{
-    const char *screen = g_strrstr(cli_out(terminal->cli), "\033[H");
-    return screen != NULL ? screen : "";
-}
-
-static void assert_ended(Terminal *terminal, const char *status)
-{
-    assert_cli_status(terminal->cli, 0);
-    assert_contains(cli_out(terminal->cli), "\033[?1049l");
-    assert_contains(cli_out(terminal->cli), status);
 }
 
 static void top_on_a_terminal_follows_until_q(void **state)
 {
     BerthdTest *test = *state;
-    Terminal terminal = on_terminal(test);
-    run_until(strstr(newest_screen(&terminal), "0 guests") != NULL);
+    CliTerminal terminal = on_terminal(test);
+    run_until(strstr(cli_terminal_screen(&terminal), "0 guests") != NULL);
     assert_contains(cli_out(terminal.cli), "\033[?1049h");
     run_wide_job(test);
-    run_until(strstr(newest_screen(&terminal), "wide") != NULL);
-    assert_contains(newest_screen(&terminal), "by cpu; keys:");
-    type(&terminal, "p");
-    run_until(strstr(newest_screen(&terminal), "by pressure; keys:") != NULL);
-    type(&terminal, "\033[B\033[Aq"); /* in one piece */
-    assert_ended(&terminal, "status 0");
-    terminal_clear(&terminal);
+    run_until(strstr(cli_terminal_screen(&terminal), "wide") != NULL);
+    assert_contains(cli_terminal_screen(&terminal), "by cpu; keys:");
+    cli_terminal_type(&terminal, "p");
+    run_until(strstr(cli_terminal_screen(&terminal), "by pressure; keys:") != NULL);
+    cli_terminal_type(&terminal, "\033[B\033[Aq"); /* in one piece */
+    cli_terminal_assert_ended(&terminal, "status 0");
+    cli_terminal_clear(&terminal);
 }
 
 /* It says so, keeps what it has, and goes on. */
@@ -181,16 +133,16 @@ static void top_on_a_terminal_outlives_the_daemon(void **state)
 {
     BerthdTest *test = *state;
     run_wide_job(test);
-    Terminal terminal = on_terminal(test);
-    run_until(strstr(newest_screen(&terminal), "wide") != NULL);
+    CliTerminal terminal = on_terminal(test);
+    run_until(strstr(cli_terminal_screen(&terminal), "wide") != NULL);
     berthd_fixture_kill(test->berthd);
-    run_until(strstr(newest_screen(&terminal), "trying again") != NULL);
-    assert_contains(newest_screen(&terminal), "wide");
+    run_until(strstr(cli_terminal_screen(&terminal), "trying again") != NULL);
+    assert_contains(cli_terminal_screen(&terminal), "wide");
     berthd_fixture_restart(test->berthd);
-    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
-    type(&terminal, "q");
-    assert_ended(&terminal, "status 0");
-    terminal_clear(&terminal);
+    run_until(strstr(cli_terminal_screen(&terminal), "keys:") != NULL);
+    cli_terminal_type(&terminal, "q");
+    cli_terminal_assert_ended(&terminal, "status 0");
+    cli_terminal_clear(&terminal);
 }
 
 /* Another question is under way when this returns: berthd does not answer any more. */
@@ -201,56 +153,45 @@ static void stop_answering(BerthdTest *test)
     run_until(g_get_monotonic_time() > end_usec);
 }
 
-static guint n_screens(Terminal *terminal)
-{
-    guint n = 0;
-    for (const char *at = cli_out(terminal->cli); (at = strstr(at, "\033[H")) != NULL; at++)
-        n++;
-    return n;
-}
-
 /* The answer that comes then is of before. */
 static void top_asks_again_for_what_is_pressed_while_it_asks(void **state)
 {
     BerthdTest *test = *state;
-    Terminal terminal = on_terminal_every(test, "3600");
-    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
+    CliTerminal terminal = on_terminal_every(test, "3600");
+    run_until(strstr(cli_terminal_screen(&terminal), "keys:") != NULL);
     berthd_fixture_signal(test->berthd, SIGSTOP);
-    type(&terminal, "m");
+    cli_terminal_type(&terminal, "m");
     stop_answering(test);
-    guint before = n_screens(&terminal);
-    type(&terminal, "p");
+    guint before = cli_terminal_n_screens(&terminal);
+    cli_terminal_type(&terminal, "p");
     stop_answering(test); /* it has seen that */
     berthd_fixture_signal(test->berthd, SIGCONT);
-    run_until(n_screens(&terminal) >= before + 2);
-    run_until(strstr(newest_screen(&terminal), "by pressure; keys:") != NULL);
-    type(&terminal, "q");
-    assert_ended(&terminal, "status 0");
-    terminal_clear(&terminal);
+    run_until(cli_terminal_n_screens(&terminal) >= before + 2);
+    run_until(strstr(cli_terminal_screen(&terminal), "by pressure; keys:") != NULL);
+    cli_terminal_type(&terminal, "q");
+    cli_terminal_assert_ended(&terminal, "status 0");
+    cli_terminal_clear(&terminal);
 }
 
 static void top_that_is_left_while_it_asks_ends_well(void **state)
 {
     BerthdTest *test = *state;
-    Terminal terminal = on_terminal(test);
-    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
+    CliTerminal terminal = on_terminal(test);
+    run_until(strstr(cli_terminal_screen(&terminal), "keys:") != NULL);
     stop_answering(test);
-    type(&terminal, "q");
-    assert_ended(&terminal, "status 0");
+    cli_terminal_type(&terminal, "q");
+    cli_terminal_assert_ended(&terminal, "status 0");
     berthd_fixture_signal(test->berthd, SIGCONT);
-    terminal_clear(&terminal);
+    cli_terminal_clear(&terminal);
 }
 
 static void terminal_is_as_it_was_after(BerthdTest *test, int number, const char *status)
 {
-    Terminal terminal = on_terminal(test);
-    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
-    g_autofree char *path = g_build_filename(terminal.dir, "pid", NULL);
-    g_autofree char *pid = NULL;
-    assert_true(g_file_get_contents(path, &pid, NULL, NULL));
-    assert_int_equal(kill((pid_t)g_ascii_strtoll(pid, NULL, 10), number), 0);
-    assert_ended(&terminal, status);
-    terminal_clear(&terminal);
+    CliTerminal terminal = on_terminal(test);
+    run_until(strstr(cli_terminal_screen(&terminal), "keys:") != NULL);
+    cli_terminal_signal(&terminal, number);
+    cli_terminal_assert_ended(&terminal, status);
+    cli_terminal_clear(&terminal);
 }
 
 static void top_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was(void **state)
@@ -304,16 +245,72 @@ static void why_of_others_tells_how_they_came_there(void **state)
     assert_contains(cli_err(unknown), "99");
 }
 
-/* Somebody else's job: its number and state, and no words of its owner's. */
-static void why_tells_others_nothing_private(void **state)
+#define SECRET "secret"
+
+/* Every word of it that is its owner's has SECRET in it: what it runs, with what, where its output goes, and why things were asked
+ * of it. */
+static guint64 run_secret_job(BerthdTest *test)
 {
-    BerthdTest *test = *state;
-    guint64 job = berthd_fixture_submit_plain(test->berthd);
-    g_autofree char *text = cli_job(job);
+    g_autofree char *number = cli_output_of(CLI(
+        test->berthd, "submit", "--name", "public", "--env", "TOKEN=" SECRET, "--chdir", "/" SECRET,
+        "--output", SECRET "-output", "--checkpoint-keep", "1", "--", "true", SECRET "-argument"));
+    g_strchomp(number);
+    guint64 job = g_ascii_strtoull(number, NULL, 10);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
-    g_autofree char *shown = cli_output_of(cli_start_as(berthd_fixture_socket(test->berthd), NOBODY,
-                                                        (const char *const[]){"why", text, NULL}));
-    assert_contains(shown, "It runs on n1");
+    g_autofree char *longer = cli_output_of(
+        CLI(test->berthd, "extend", "--by", "30m", "--reason", SECRET "-why", number));
+    g_autoptr(CliProcess) refused =
+        CLI(test->berthd, "release", "--reason", SECRET "-refused", number);
+    assert_cli_status(refused, 1);
+    return job;
+}
+
+/* What `berth WORDS JOB` says to its owner, or to somebody else. JOB is NULL where none is named. (transfer full) */
+static char *told_of(BerthdTest *test, const char *const *words, const char *job, gboolean is_owner)
+{
+    const char *socket = berthd_fixture_socket(test->berthd);
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    g_strv_builder_addv(builder, (const char **)words);
+    if (job != NULL)
+        g_strv_builder_add(builder, job);
+    g_auto(GStrv) all = g_strv_builder_end(builder);
+    const char *const *arguments = (const char *const *)all;
+    return cli_output_of(is_owner ? cli_start(socket, arguments, NULL)
+                                  : cli_start_as(socket, NOBODY, arguments));
+}
+
+/* Somebody else's job: its number, name, user and state, and no words of its owner's. */
+static void others_are_told_nothing_private(void **state)
+{
+    static const struct {
+        const char *words[5];
+        gboolean says_secrets; /* to the owner */
+        const char *public;
+        gboolean is_of_all; /* no job is named */
+    } cases[] = {
+        {{"why"}, TRUE, "It runs on n1"},
+        {{"why", "--json"}, FALSE, "RUNNING"},
+        {{"show"}, TRUE, "public"},
+        {{"show", "--json"}, TRUE, "public"},
+        {{"ls"}, FALSE, "public"},
+        {{"ls", "--json"}, FALSE, "public"},
+        {{"events"}, TRUE, "guest-running on n1"},
+        {{"events", "--json"}, TRUE, "GUEST_RUNNING"},
+        {{"top", "--json", "--node", "n1"}, FALSE, "public", TRUE},
+    };
+    BerthdTest *test = *state;
+    g_autofree char *job = cli_job(run_secret_job(test));
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *named = cases[i].is_of_all ? NULL : job;
+        g_autofree char *to_owner = told_of(test, cases[i].words, named, TRUE);
+        g_autofree char *to_others = told_of(test, cases[i].words, named, FALSE);
+        if ((strstr(to_owner, SECRET) != NULL) != cases[i].says_secrets)
+            fail_msg("%s %s: its owner reads \"%s\"", cases[i].words[0],
+                     cases[i].words[1] != NULL ? cases[i].words[1] : "", to_owner);
+        assert_contains(to_others, cases[i].public);
+        if (strstr(to_others, SECRET) != NULL)
+            fail_msg("%s: others read \"%s\"", cases[i].words[0], to_others);
+    }
 }
 
 /* --- a job that is short of memory -------------------------------------------------------------- */
@@ -351,6 +348,33 @@ static void job_that_is_short_and_goes_on_is_told_of_once(void **state)
     g_autofree char *again = cli_output_of(CLI(test->berthd, "events", text));
     assert_contains(again, "guest-short on n1: at-limit: its 64M");
     assert_int_equal(count(test, BERTH__EVENT__KIND__GUEST_SHORT), 1);
+}
+
+/* How much memory it has is its owner's business. */
+static void processes_that_its_kernel_ended_are_told_of(void **state)
+{
+    static const Berth__Usage killed = {.base = PROTOBUF_C_MESSAGE_INIT(&berth__usage__descriptor),
+                                        .cpu_usec = 1,
+                                        .memory_total_mib = 64,
+                                        .memory_available_mib = 32,
+                                        .oom_kills = 3};
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    test->plan.usage = &killed;
+    guint64 job = run_job(test, &spec);
+    g_autofree char *text = cli_job(job);
+    run_until(
+        (fake_agent_report(test->agent), count(test, BERTH__EVENT__KIND__GUEST_OOM_KILL) > 0));
+    g_autofree char *events = cli_output_of(CLI(test->berthd, "events", text));
+    assert_contains(events, "guest-oom-kill on n1: memory-limit: its guest's kernel ended 3 "
+                            "processes, as its 64M of memory are too little");
+    g_autofree char *why = cli_output_of(CLI(test->berthd, "why", text));
+    assert_contains(why, "  out of memory: its guest's kernel ended 3 processes, as its 64M of "
+                         "memory are too little, and all that it may have: submit it with more "
+                         "--memory, or with --memory-max, ");
+    g_autofree char *others = cli_output_of(cli_start_as(
+        berthd_fixture_socket(test->berthd), NOBODY, (const char *const[]){"why", text, NULL}));
+    assert_contains(others, "  out of memory\n");
 }
 
 /* --- extend ------------------------------------------------------------------------------------- */
@@ -438,8 +462,9 @@ int main(void)
         TEST(top_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was),
         TEST(why_of_a_waiting_job_names_what_it_waits_for),
         TEST(why_of_others_tells_how_they_came_there),
-        TEST(why_tells_others_nothing_private),
+        TEST(others_are_told_nothing_private),
         TEST(job_that_is_short_and_goes_on_is_told_of_once),
+        TEST(processes_that_its_kernel_ended_are_told_of),
         TEST(extend_gives_jobs_more_time),
         TEST(extend_one_that_there_is_not_leaves_the_others),
         TEST(extend_says_what_is_wrong),

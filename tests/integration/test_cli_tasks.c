@@ -118,6 +118,68 @@ static void wait_for_an_array_says_whose_output_is_lost(void **state)
     assert_null(strstr(cli_err(waited), "[5]"));
 }
 
+static void logs_of_tasks_are_followed_one_after_the_other(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE, .out = "hello\n"};
+    g_autofree char *job = submitted(CLI(test->berthd, "submit", "-a", "0-2", "--", "true"));
+    guint64 number = g_ascii_strtoull(job, NULL, 10);
+    g_autofree char *last = g_strconcat(job, "[2]", NULL);
+    g_autofree char *second = g_strconcat(job, "[1]", NULL);
+    g_autofree char *all = g_strconcat(job, "[0-2]", NULL);
+    g_autofree char *last_heading = g_strdup_printf("\n==> %s <==\nhello\n", last);
+    run_until(has_booted(test, last));
+    g_autoptr(CliProcess) logs = CLI(test->berthd, "logs", "-f", all);
+    run_until(strstr(cli_out(logs), "hello\n") != NULL);
+    assert_true(fake_agent_end_task(test->agent, number, 1, 0));
+    g_free(cli_output_of(CLI(test->berthd, "wait", second)));
+    assert_null(strstr(cli_out(logs), second));
+    assert_true(fake_agent_end_task(test->agent, number, 0, 0));
+    run_until(strstr(cli_out(logs), last_heading) != NULL);
+    assert_false(cli_has_ended(logs));
+    assert_true(fake_agent_end_task(test->agent, number, 2, 0));
+    assert_cli_status(logs, 0);
+    g_autofree char *expected =
+        g_strdup_printf("==> %s[0] <==\nhello\n\n==> %s <==\nhello\n%s", job, second, last_heading);
+    assert_string_equal(cli_out(logs), expected);
+}
+
+/* One waits, the other has ended with others. */
+static void logs_of_tasks_that_never_started_are_their_headings(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *job =
+        submitted(CLI(test->berthd, "submit", "--hold", "-a", "0-5", "--", "true"));
+    g_free(cli_output_of(with_tasks(test, "cancel", job, "[2-4]")));
+    g_autofree char *headings = g_strdup_printf("==> %s[3] <==\n\n==> %s[5] <==\n", job, job);
+    g_autofree char *logged = cli_output_of(with_tasks(test, "logs", job, "[3,5]"));
+    assert_string_equal(logged, headings);
+}
+
+/* Some ended together, before they started. */
+static void events_of_tasks_are_theirs_and_those_of_all(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *job =
+        submitted(CLI(test->berthd, "submit", "--hold", "-a", "0-5", "--", "true"));
+    g_free(cli_output_of(with_tasks(test, "cancel", job, "[2-4]")));
+    g_free(cli_output_of(with_tasks(test, "cancel", job, "[0]")));
+    g_autofree char *submission = g_strdup_printf("  job %s job-submitted by root", job);
+    g_autofree char *own = g_strdup_printf("  job %s[2-4] CANCELLED", job);
+    g_autofree char *other = g_strdup_printf("  job %s[0] CANCELLED", job);
+    g_autofree char *events = cli_output_of(with_tasks(test, "events", job, "[3]"));
+    assert_contains(events, submission);
+    assert_contains(events, own);
+    assert_null(strstr(events, other));
+    g_autofree char *both = cli_output_of(with_tasks(test, "events", job, "[0-4:4]"));
+    assert_contains(both, own);
+    assert_contains(both, other);
+    g_autoptr(CliProcess) none = with_tasks(test, "events", job, "[6-7]");
+    assert_cli_status(none, 1);
+    assert_contains(cli_err(none), "[6-7]: its tasks are 0-5\n");
+    assert_string_equal(cli_out(none), "");
+}
+
 static void submit_of_too_many_tasks_says_how_many_there_may_be(void **state)
 {
     BerthdTest *test = *state;
@@ -129,7 +191,7 @@ static void submit_of_too_many_tasks_says_how_many_there_may_be(void **state)
 static void tasks_of_a_plain_job_are_refused(void **state)
 {
     BerthdTest *test = *state;
-    static const char *const verbs[] = {"cancel", "freeze", "show", "ls", "migrate"};
+    static const char *const verbs[] = {"cancel", "freeze", "show", "ls", "migrate", "events"};
     test->plan = (FakePlan){.runs_on = TRUE};
     g_autofree char *job = cli_job(berthd_fixture_submit_plain(test->berthd));
     for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
@@ -214,6 +276,9 @@ int main(void)
         BERTHD_TEST(tasks_are_listed_and_cancelled_by_their_indices),
         BERTHD_TEST(wait_for_an_array_of_which_a_task_fails_is_1),
         BERTHD_TEST(wait_for_an_array_says_whose_output_is_lost),
+        BERTHD_TEST(logs_of_tasks_are_followed_one_after_the_other),
+        BERTHD_TEST(logs_of_tasks_that_never_started_are_their_headings),
+        BERTHD_TEST(events_of_tasks_are_theirs_and_those_of_all),
         BERTHD_TEST(submit_of_too_many_tasks_says_how_many_there_may_be),
         BERTHD_TEST(tasks_of_a_plain_job_are_refused),
         BERTHD_TEST(verbs_of_one_task_refuse_an_array),

@@ -3,6 +3,7 @@
 #include "tests/lib/assert.h"
 
 #include "cli/ended.h"
+#include "cli/job_get.h"
 #include "cli/tasks.h"
 
 #define RANGES_MAX 30u
@@ -209,6 +210,40 @@ static void event_task_format_is_that_of_a_task(void **state)
     assert_string_equal(range, "42[0-98:2]");
 }
 
+static void job_find_tasks_finds_those_of_its_array(void **state)
+{
+    static const struct {
+        const char *indices, *found, *absent; /* NULL: none */
+    } cases[] = {
+        {"0-9,20-30:2", "0-9,20-30:2", NULL},
+        {"5", "5", NULL},
+        {"21-27:3", "24", "21,27"},
+        {"0-999999999", "0-9,20-30:2", "10-19,21-29:2,31-999999999"},
+        {"11", NULL, "11"},
+    };
+    static const BerthIndexRange ranges[] = {{0, 9, 1}, {20, 30, 2}};
+    Array array;
+    make(&array, ranges, G_N_ELEMENTS(ranges));
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) absent = NULL, error = NULL;
+        g_autoptr(BerthIndexSet) tasks = berth_index_set_parse(cases[i].indices, G_MAXINT32, NULL);
+        g_autoptr(BerthIndexSet) found = berth_job_find_tasks(&array.job, tasks, &absent, &error);
+        g_autofree char *text = found != NULL ? berth_index_set_format(found) : NULL;
+        g_autofree char *why =
+            g_strdup_printf("there is no job 42[%s]: its tasks are 0-9,20-30:2", cases[i].absent);
+        const GError *said = found != NULL ? absent : error;
+        assert_int_equal(g_strcmp0(text, cases[i].found), 0);
+        assert_int_equal(said != NULL, cases[i].absent != NULL);
+        if (said != NULL)
+            assert_string_equal(said->message, why);
+    }
+    g_autoptr(GError) plain = NULL;
+    g_autoptr(BerthIndexSet) first = berth_index_set_parse("0", 1, NULL);
+    array.job.array = NULL;
+    assert_null(berth_job_find_tasks(&array.job, first, NULL, &plain));
+    assert_berth_error(plain, BERTH_ERROR_INVALID_ARGUMENT, "job 42 is no array");
+}
+
 /* Of a whole array it is no command's. */
 static void job_exit_status_of_an_array_is_0_if_all_have_completed(void **state)
 {
@@ -244,6 +279,7 @@ int main(void)
         cmocka_unit_test(one_task_is_the_one_that_was_named),
         cmocka_unit_test(event_is_of_the_tasks_that_it_ranges_over),
         cmocka_unit_test(event_task_format_is_that_of_a_task),
+        cmocka_unit_test(job_find_tasks_finds_those_of_its_array),
         cmocka_unit_test(job_exit_status_of_an_array_is_0_if_all_have_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

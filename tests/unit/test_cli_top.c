@@ -59,6 +59,7 @@ static void make_guest(Snapshot *snapshot, guint i, guint64 job, const char *nam
     task->predicted_mib = 700;
     usage->memory_total_mib = 2000;
     usage->memory_available_mib = 1500;
+    usage->host_memory_mib = 800;
     task->usage = usage;
     snapshot->guest_pointers[i] = guest;
 }
@@ -90,6 +91,7 @@ static void make_nodes(Snapshot *snapshot)
     berth__node_usage__init(&snapshot->node_usage);
     snapshot->node_usage.psi_memory_some = 250;
     snapshot->node_usage.psi_cpu_some = 1234;
+    snapshot->node_usage.memory_free_mib = 5000;
     node->usage = &snapshot->node_usage;
     berth__node_admission__init(&snapshot->admission);
     snapshot->admission.kind = BERTH__NODE_ADMISSION__KIND__DRAINING;
@@ -178,20 +180,39 @@ static void all_of_it_is_shown_without_a_terminal(void **state)
         "vCPUs   8: 4+2 reserved, 2.5 predicted, 1.5 used\n"
         "memory  16.0G: 4G+2G reserved, 1100M predicted, 620M used\n"
         "\n"
-        "NODE  STATE     VCPUS  RSVD  PRED  USED  MEMORY   RSVD   PRED  USED  PRESSURE  GUESTS\n"
-        "n1    up            4   4+2   2.5   1.5      8G  4G+2G  1100M  620M  cpu 12%        3\n"
-        "n2    draining      4     0   0.0   0.0      8G     0M     0M    0M  -              0\n"
+        "NODE  STATE     VCPUS  RSVD  PRED  USED  MEMORY   RSVD   PRED  USED   FREE  PRESSURE  "
+        "GUESTS\n"
+        "n1    up            4   4+2   2.5   1.5      8G  4G+2G  1100M  620M  5000M  cpu 12%       "
+        " "
+        "3\n"
+        "n2    draining      4     0   0.0   0.0      8G     0M     0M    0M      -  -             "
+        " "
+        "0\n"
         "\n"
-        "JOB  USER   NAME        NODE  PLACE   VCPUS  PRED  USED  MEMORY  PRED  USED  PRESSURE"
-        "         LEFT  LAST MOVE\n"
-        "  7  alice  backed one  n1    backed      2   1.8   1.5      2G  700M  500M  -       "
-        "        1h02m  -\n"
-        "  8  alice  evil?[2J    n1    slack       2   1.8   1.5      2G  700M  500M  mem 42%, "
-        "short      -  pressure 3m20s ago, from n2\n"
-        "  9  alice  moving      n1    to n2       2   1.8   1.5      2G  700M  500M  starved "
-        "30%         -  -\n"
-        " 10  alice  frozen      n1    frozen      2   1.8     -      2G  700M     -  -       "
-        "            -  evicted 1d01h ago, restored, was on n2");
+        "JOB  USER   NAME        NODE  PLACE   VCPUS  PRED  USED  MEMORY  PRED  USED  HOST  "
+        "PRESSURE         LEFT  LAST MOVE\n"
+        "  7  alice  backed one  n1    backed      2   1.8   1.5      2G  700M  500M  800M  "
+        "-               1h02m  -\n"
+        "  8  alice  evil?[2J    n1    slack       2   1.8   1.5      2G  700M  500M  800M  "
+        "mem 42%, short      -  pressure 3m20s ago, from n2\n"
+        "  9  alice  moving      n1    to n2       2   1.8   1.5      2G  700M  500M  800M  "
+        "starved 30%         -  -\n"
+        " 10  alice  frozen      n1    frozen      2   1.8     -      2G  700M     -     -  "
+        "-                   -  evicted 1d01h ago, restored, was on n2");
+}
+
+/* What somebody waits for most is told of. */
+static void worst_pressure_is_shown(void **state)
+{
+    Snapshot *snapshot = *state;
+    snapshot->node_usage.psi_io_some = 2000;
+    snapshot->usages[0].psi_io_some = 1500;
+    snapshot->usages[0].psi_cpu_some = 1400;
+    snapshot->usages[1].throttled_permille = 600;
+    g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
+    assert_contains(text, "  5000M  io 20% ");
+    assert_contains(text, "  800M  io 15% ");
+    assert_contains(text, "  800M  throttled 60%, short ");
 }
 
 static void guest_that_is_held_back_is_in_no_ordinary_place(void **state)
@@ -217,8 +238,9 @@ static void node_that_is_away_does_nothing_now(void **state)
     Snapshot *snapshot = *state;
     snapshot->nodes[0].state = BERTH__NODE_STATE__NODE_DOWN;
     g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
-    assert_contains(text, "\nn1    down          4   4+2   2.5     -      8G  4G+2G  1100M     -  -"
-                          "              3\n");
+    assert_contains(text,
+                    "\nn1    down          4   4+2   2.5     -      8G  4G+2G  1100M     -     -"
+                    "  -              3\n");
     snapshot->nodes[1].used_milli = 1;
     berth_top_put_in_order(&snapshot->reply, BERTH__TOP_REQUEST__ORDER__BY_CPU);
     assert_ptr_equal(snapshot->reply.nodes[0], &snapshot->nodes[1]);
@@ -255,6 +277,8 @@ static void narrow_screen_keeps_what_says_most(void **state)
     g_autofree char *text = text_of(*state, (BerthTopLook){.width = 80, .height = 24});
     assert_contains(text, "LAST MOVE");
     assert_contains(text, "PLACE");
+    assert_contains(text, "NODE  STATE ");
+    assert_contains(text, "FREE  PRESSURE\n");
     assert_null(strstr(text, "NAME"));
 }
 
@@ -329,7 +353,7 @@ static void all_of_it_is_put_in_the_order_that_is_wanted(void **state)
         {BERTH__TOP_REQUEST__ORDER__BY_NAME, "n1 n2 ", "7 8 9 10 "},
         {BERTH__TOP_REQUEST__ORDER__BY_CPU, "n2 n1 ", "9 7 8 10 "},
         {BERTH__TOP_REQUEST__ORDER__BY_MEMORY, "n1 n2 ", "8 7 9 10 "},
-        {BERTH__TOP_REQUEST__ORDER__BY_PRESSURE, "n1 n2 ", "8 9 7 10 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_PRESSURE, "n1 n2 ", "9 8 7 10 "},
         {BERTH__TOP_REQUEST__ORDER__BY_TIME_LEFT, "n1 n2 ", "10 7 8 9 "},
         {BERTH__TOP_REQUEST__ORDER__BY_MOVE, "n1 n2 ", "8 10 7 9 "},
     };
@@ -338,6 +362,8 @@ static void all_of_it_is_put_in_the_order_that_is_wanted(void **state)
     snapshot->nodes[1].used_milli = 4000;
     snapshot->tasks[2].used_milli = 1500;
     snapshot->usages[1].memory_available_mib = 1;
+    snapshot->usages[0].psi_io_some = 3500; /* 8 stalls for 42.1 % */
+    snapshot->usages[2].throttled_permille = 500;
     snapshot->guests[3].limit_usec = NOW_USEC;
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         for (guint at = 0; at < N_NODES; at++)
@@ -377,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OF_SNAPSHOT(all_of_it_is_shown_without_a_terminal),
+        OF_SNAPSHOT(worst_pressure_is_shown),
         OF_SNAPSHOT(guest_that_is_held_back_is_in_no_ordinary_place),
         OF_SNAPSHOT(task_of_an_array_has_its_index),
         OF_SNAPSHOT(node_that_is_away_does_nothing_now),

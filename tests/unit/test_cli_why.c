@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sentences of `berth why`. */
+#include "cli/why_events.h"
 #include "cli/why_words.h"
 
 #include "tests/lib/assert.h"
@@ -71,7 +72,8 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
         "before it.\n"
         "By then job 3 leaves n2: 12:02:04 at the latest.\n"
         "In slack, too, there is no room: it is thought to need 1.5 vCPUs and 700M; of the nodes "
-        "that it may use, 1 is predicted to leave less CPU idle, 2 were short of memory lately.\n"
+        "that it may use, 1 is predicted to leave less CPU idle, 2 were short of memory lately, or "
+        "about to be.\n"
         "Room is looked for whenever a job or a node comes or goes, and at 12:00:35, in 00:00:30, "
         "in "
         "any case.");
@@ -215,7 +217,7 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
         "It is slow: since 11:59:05 its 512M of memory are too little, and it can get no more "
         "now (--memory-max).\n"
         "It was moved from n2 to n1 while it ran, at 2026-02-28 12:00:05: its node is short "
-        "of memory or CPU.");
+        "of memory.");
     task.moved = NULL;
     task.short_usec = 0;
     task.held_back_usec = NOW_USEC - 5 * SEC;
@@ -276,7 +278,7 @@ static const EventCase story[] = {
      "there is room"},
     {KIND(GUEST_RUNNING), 0, 0, "n1", "", "", "its command runs on n1"},
     {KIND(GUEST_MIGRATE), 0, REASON(PRESSURE), "n1", "n2", "backed: all of it",
-     "to be moved from node n1 to node n2: its node is short of memory or CPU; backed: all of it"},
+     "to be moved from node n1 to node n2: its node is short of memory; backed: all of it"},
     {KIND(GUEST_MIGRATE_FAILED), 0, 0, "n1", "it writes too fast", "",
      "was not moved, and stays on n1: it writes too fast"},
     {KIND(GUEST_MIGRATE_FAILED), 0, REASON(GUEST_VANISHED), "n1",
@@ -290,12 +292,14 @@ static const EventCase story[] = {
     {KIND(GUEST_RESIZED), 0, 0, "n2", "2 vCPUs, 768M", "", "has 2 vCPUs, 768M now"},
     {KIND(GUEST_SHORT), 0, REASON(AT_LIMIT), "n2", "768M are too little", "",
      "short of memory: 768M are too little"},
+    {KIND(GUEST_OOM_KILL), 0, REASON(MEMORY_LIMIT), "n2", "its guest's kernel ended 1 process", "",
+     "out of memory: its guest's kernel ended 1 process"},
     {KIND(GUEST_HELD_BACK), 0, 0, "n2", "the node is short of memory", "",
      "held back on n2, with next to no CPU: the node is short of memory"},
     {KIND(GUEST_LET_GO), 0, 0, "n2", "", "", "gets CPU on n2 again"},
     {KIND(JOB_FREEZE_REQUESTED), 0, 0, "", "to disk", "", "to stand still to disk, says alice"},
     {KIND(GUEST_CHECKPOINT), 0, REASON(FROZEN_BY_USER), "n2", "3", "",
-     "checkpointed, as number 3, on node n2: its user froze it"},
+     "to be checkpointed, as number 3, on node n2: its user froze it"},
     {KIND(TASK_STATE), STATE(SUSPENDED), REASON(FROZEN_BY_USER), "n2", "frozen by its user", "",
      "stands still: frozen by its user"},
     {KIND(GUEST_RELEASED), 0, 0, "n2", "", "", NULL},
@@ -328,10 +332,11 @@ static const EventCase others_story[] = {
     {KIND(GUEST_RESTORE), 0, 0, "n1", "", "", "put back to a checkpoint on node n1"},
     {KIND(GUEST_MIGRATE), 0, REASON(DRAIN), "n1", "", "",
      "to be moved to another node; it is on node n1: its node is drained"},
-    {KIND(GUEST_CHECKPOINT), 0, 0, "n1", "", "", "checkpointed on node n1"},
+    {KIND(GUEST_CHECKPOINT), 0, 0, "n1", "", "", "to be checkpointed on node n1"},
     {KIND(GUEST_RESIZE), 0, REASON(AT_LIMIT), "n1", "", "",
      "to have another size on node n1: it is at its limit"},
     {KIND(GUEST_RESIZED), 0, 0, "n1", "", "", "has another size now"},
+    {KIND(GUEST_OOM_KILL), 0, REASON(MEMORY_LIMIT), "n1", "", "", "out of memory"},
     {KIND(GUEST_MIGRATE_FAILED), 0, 0, "n1", "", "", "was not moved, and stays on n1"},
 };
 
@@ -364,6 +369,32 @@ static void wish_is_told_with_its_reason(void **state)
     assert_string_equal(said, "to stand still, says alice: it is too hot");
 }
 
+/* Of who leaves for memory or CPU, before what he has where he goes. */
+static void cause_is_told_with_its_amounts(void **state)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    Berth__JobState before = 0;
+    event.kind = KIND(GUEST_MIGRATE);
+    event.reason = REASON(PRESSURE);
+    event.node = (char *)"n1";
+    event.text = (char *)"n2";
+    event.cause = (char *)"the node's guests are predicted to need 1380M of 1450M";
+    event.place = (char *)"in slack: there is room";
+    g_autofree char *moved = berth_why_event(&event, &before);
+    assert_string_equal(moved, "to be moved from node n1 to node n2: its node is short of memory "
+                               "(the node's guests are predicted to need 1380M of 1450M); in "
+                               "slack: there is room");
+    event.kind = KIND(GUEST_CHECKPOINT);
+    event.reason = REASON(STARVED);
+    event.text = (char *)"3";
+    event.cause = (char *)"it could run, and had no CPU, for 90.0 % of the time";
+    event.place = (char *)"";
+    g_autofree char *saved = berth_why_event(&event, &before);
+    assert_string_equal(saved,
+                        "to be checkpointed, as number 3, on node n1: others left it hardly any "
+                        "CPU (it could run, and had no CPU, for 90.0 % of the time)");
+}
+
 static void events_are_told_in_sentences(void **state)
 {
     assert_said(story, G_N_ELEMENTS(story));
@@ -382,6 +413,7 @@ int main(void)
         cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
         cmocka_unit_test(job_that_stands_still_or_has_ended_is_told_why),
         cmocka_unit_test(wish_is_told_with_its_reason),
+        cmocka_unit_test(cause_is_told_with_its_amounts),
         cmocka_unit_test(events_are_told_in_sentences),
     };
     g_setenv("TZ", "UTC", TRUE);
