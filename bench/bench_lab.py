@@ -5,6 +5,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -84,6 +85,17 @@ class Lab:
     def berth(self, *arguments, check=True):
         return subprocess.run([self.berth_program, *arguments], check=check, stdout=subprocess.PIPE,
                               env=self.environment, timeout=300).stdout.decode()
+
+    def set_values(self, daemon, group, values):
+        """Sets VALUES in GROUP of the file of DAEMON, which reads it when it is started anew."""
+        path = os.path.join(self.data, "etc", f"{daemon}.conf")
+        text = read(path)
+        if f"[{group}]\n" not in text:
+            text += f"\n[{group}]\n"
+        for name, value in values.items():
+            text = re.sub(rf"^{name}=.*\n", "", text, flags=re.M).replace(f"[{group}]\n", f"[{group}]\n{name}={value}\n")
+        with open(path, "w") as file:
+            file.write(text)
 
     def cpu_seconds(self, group):
         """Of each control group of this lab that GROUP means, which may have wildcards, by its path: what its processes

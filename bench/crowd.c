@@ -5,10 +5,12 @@
  *   idle    say HELLO, and nothing more
  *   slow    ask for all events since the beginning, and take none
  *   half    send half of a frame, again and again
- *   flood   submit, DEPTH at a time, as fast as it is acknowledged
+ *   flood   submit, as berth does, DEPTH at a time, as fast as it is acknowledged
+ *   list    ask for all jobs of all users, again and again, as fast as it is answered
+ *   watch   read all events since the beginning, as fast as they come, and those that happen
  *
- * Says "ready" when all are connected, and ends with its standard input. Then says how many submissions were acknowledged, how many were
- * not, and how often a connection was ended by the other side. Has to be root. */
+ * Says "ready" when all are connected, and ends with its standard input. Then says how much was answered (submissions, pages of lists,
+ * events), how many requests were refused, and how often a connection was ended by the other side. Has to be root. */
 #include "config.h"
 
 #include "bench/plain_job.h"
@@ -31,20 +33,27 @@
 #define HALF_BYTES 6 /* of a frame: its length, and the beginning of what it has */
 #define FILES_MAX  16384u
 
-typedef enum { IDLE, SLOW, HALF, FLOOD } Kind;
+typedef enum { IDLE, SLOW, HALF, FLOOD, LIST, WATCH } Kind;
 
 typedef struct {
     Kind kind;
     guint uid;
 } Client;
 
-static const char *const kind_names[] = {"idle", "slow", "half", "flood"};
+typedef struct {
+    Kind kind;
+    BerthRpcPeer *peer;
+    guint64 after; /* the last job of the page before, 0 = all over again; or the last event */
+} Asker;
+
+static const char *const kind_names[] = {"idle", "slow", "half", "flood", "list", "watch"};
 
 static struct {
     const char *path;
     GMainLoop *loop;
-    Client *clients; /* for as long as the process */
-    guint64 acknowledged, refused, ended;
+    Client *clients; /* these two for as long as the process */
+    Asker *askers;
+    guint64 answered, refused, ended;
 } crowd;
 
 static void die(const char *what, const char *why)
@@ -129,45 +138,94 @@ static gboolean on_ended(gint fd, GIOCondition condition, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-/* --- those that submit ------------------------------------------------------------------------ */
+/* --- those that ask as fast as they are answered ------------------------------------------------ */
 
-static void submit(BerthRpcPeer *peer);
+static void ask(Asker *asker);
 
-static void on_answer(GObject *source, GAsyncResult *result, gpointer data)
+static void count_answer(Asker *asker, gboolean is_answered)
 {
-    g_autoptr(GError) error = NULL;
-    ProtobufCMessage *reply = berth_rpc_peer_call_finish(result, &error);
-    if (reply != NULL)
-        crowd.acknowledged++;
+    if (is_answered)
+        crowd.answered++;
     else
         crowd.refused++;
-    protobuf_c_message_free_unpacked(reply, NULL);
-    if (!berth_rpc_peer_is_closed(data))
-        submit(data);
+    if (!berth_rpc_peer_is_closed(asker->peer))
+        ask(asker);
 }
 
-static void submit(BerthRpcPeer *peer)
+static void on_submitted(GObject *source, GAsyncResult *result, gpointer data)
 {
-    berth_rpc_peer_call_async(peer, &berth__jobs__descriptor, "Submit", &plain_job_request()->base,
-                              0, NULL, on_answer, peer);
+    ProtobufCMessage *reply = berth_rpc_peer_call_finish(result, NULL);
+    gboolean is_answered = reply != NULL;
+    protobuf_c_message_free_unpacked(reply, NULL);
+    count_answer(data, is_answered);
 }
 
-static void on_flooder_ended(BerthRpcPeer *peer, const GError *reason, gpointer data)
+static void on_page(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Asker *asker = data;
+    Berth__ListJobsReply *page =
+        (Berth__ListJobsReply *)(void *)berth_rpc_peer_call_finish(result, NULL);
+    gboolean is_answered = page != NULL;
+    asker->after = is_answered ? page->next_after_job : 0;
+    berth__list_jobs_reply__free_unpacked(page, NULL);
+    count_answer(asker, is_answered);
+}
+
+static gboolean on_event(const ProtobufCMessage *item, gpointer data)
+{
+    Asker *asker = data;
+    asker->after = ((const Berth__Event *)(const void *)item)->seq;
+    crowd.answered++;
+    return TRUE;
+}
+
+/* It ends only where berthd does not go on with it. */
+static void on_watched(GObject *source, GAsyncResult *result, gpointer data)
+{
+    (void)berth_rpc_peer_stream_finish(result, NULL);
+    count_answer(data, FALSE);
+}
+
+static void ask(Asker *asker)
+{
+    Berth__ListJobsRequest list = BERTH__LIST_JOBS_REQUEST__INIT;
+    Berth__WatchRequest watch = BERTH__WATCH_REQUEST__INIT;
+    switch (asker->kind) {
+    case LIST:
+        list.after_job = asker->after;
+        list.all_states = list.all_users = TRUE;
+        berth_rpc_peer_call_async(asker->peer, &berth__jobs__descriptor, "List", &list.base, 0,
+                                  NULL, on_page, asker);
+        break;
+    case WATCH:
+        watch.after_seq = asker->after;
+        berth_rpc_peer_stream_async(asker->peer, &berth__jobs__descriptor, "Watch", &watch.base, 0,
+                                    NULL, on_event, on_watched, asker);
+        break;
+    default:
+        berth_rpc_peer_call_async(asker->peer, &berth__jobs__descriptor, "Submit",
+                                  &plain_job_request_with_key()->base, 0, NULL, on_submitted,
+                                  asker);
+        break;
+    }
+}
+
+static void on_asker_ended(BerthRpcPeer *peer, const GError *reason, gpointer data)
 {
     fprintf(stderr, "crowd: %s\n", reason->message);
     crowd.ended++;
 }
 
-static BerthRpcPeer *flooder(guint uid)
+/* Asks nothing yet. */
+static void connect_asker(Asker *asker, Kind kind, guint uid)
 {
     g_autoptr(GError) error = NULL;
     become(uid);
-    BerthRpcPeer *peer = berth_rpc_connect_unix(crowd.path, NULL, &error);
+    *asker = (Asker){kind, berth_rpc_connect_unix(crowd.path, NULL, &error), 0};
     become(0);
-    if (peer == NULL)
+    if (asker->peer == NULL)
         die(crowd.path, error->message);
-    berth_rpc_peer_set_closed_func(peer, on_flooder_ended, NULL);
-    return peer;
+    berth_rpc_peer_set_closed_func(asker->peer, on_asker_ended, NULL);
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
@@ -187,41 +245,48 @@ static Kind kind_of(const char *name)
     return IDLE;
 }
 
-static void begin_all(Kind kind, guint users, guint connections, GPtrArray *flooders)
+static void begin_all(Kind kind, guint users, guint connections)
 {
-    crowd.clients = g_new(Client, users * connections);
-    for (guint i = 0; i < users * connections; i++) {
+    guint n = users * connections;
+    crowd.clients = g_new(Client, n);
+    for (guint i = 0; i < n; i++) {
         crowd.clients[i] = (Client){kind, FIRST_UID + i % users};
-        if (kind == FLOOD)
-            g_ptr_array_add(flooders, flooder(crowd.clients[i].uid));
-        else
-            begin(&crowd.clients[i]);
+        begin(&crowd.clients[i]);
     }
-    for (guint i = 0; i < flooders->len; i++)
-        for (guint depth = 0; depth < DEPTH; depth++)
-            submit(g_ptr_array_index(flooders, i));
+}
+
+/* None asks before all have come. */
+static void begin_all_askers(Kind kind, guint users, guint connections)
+{
+    guint n = users * connections;
+    crowd.askers = g_new(Asker, n);
+    for (guint i = 0; i < n; i++)
+        connect_asker(&crowd.askers[i], kind, FIRST_UID + i % users);
+    for (guint i = 0; i < n; i++)
+        for (guint depth = 0; depth < (kind == FLOOD ? DEPTH : 1); depth++)
+            ask(&crowd.askers[i]);
 }
 
 int main(int argc, char **argv)
 {
-    g_autoptr(GPtrArray) flooders = g_ptr_array_new();
     const struct rlimit files = {FILES_MAX, FILES_MAX};
     guint users = argc == 5 ? (guint)strtoul(argv[3], NULL, 10) : 0;
     guint connections = argc == 5 ? (guint)strtoul(argv[4], NULL, 10) : 0;
     if (users == 0 || connections == 0 || users > FILES_MAX / connections) {
-        fprintf(stderr, "usage: crowd SOCKET idle|slow|half|flood USERS CONNECTIONS\n");
+        fprintf(stderr, "usage: crowd SOCKET idle|slow|half|flood|list|watch USERS CONNECTIONS\n");
         return 2;
     }
     (void)setrlimit(RLIMIT_NOFILE, &files);
     crowd.path = argv[1];
     crowd.loop = g_main_loop_new(NULL, FALSE);
     plain_job_set_script("#!/bin/sh\ntrue\n");
-    begin_all(kind_of(argv[2]), users, connections, flooders);
+    Kind kind = kind_of(argv[2]);
+    (kind >= FLOOD ? begin_all_askers : begin_all)(kind, users, connections);
     g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, NULL);
     puts("ready");
     (void)fflush(stdout);
     g_main_loop_run(crowd.loop);
-    printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT "\n",
-           crowd.acknowledged, crowd.refused, crowd.ended);
+    printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT "\n", crowd.answered,
+           crowd.refused, crowd.ended);
     return 0;
 }

@@ -12,6 +12,9 @@ which the log has CPU time and memory used. Then they are scaled:
   as those did;
 - they are submitted at instants that are drawn, each as likely, within two seconds for each job: sixty come in two
   minutes.
+
+All of these times can be stretched, as bench/mixed-day does: where guests are emulated a start takes seconds of the machine's CPUs, and sixty in two minutes
+may be all that it has.
 """
 
 import collections
@@ -82,25 +85,25 @@ def clamp(value, least, most):
     return max(least, min(value, most))
 
 
-def scaled(number, ended, submit_sec, name):
-    run_sec = clamp(round(ended.walltime / TIME_SCALE), RUN_SEC_MIN, RUN_SEC_MAX)
+def scaled(number, ended, submit_sec, name, stretch):
+    run_sec = stretch * clamp(round(ended.walltime / TIME_SCALE), RUN_SEC_MIN, RUN_SEC_MAX)
     memory_mib = clamp(math.ceil(ended.asked_kib * MIB_PER_GIB / KIB["gb"]), MEMORY_MIB_MIN, NODE_MIB)
     used_mib = round(ended.used_kib * MIB_PER_GIB / KIB["gb"])
     cpu_milli = round(1000 * min(ended.cput / ended.walltime, ended.cores) / CORES_PER_VCPU / CPU_SCALE)
     return Job(number=number, name=name, submit_sec=submit_sec, run_sec=run_sec,
                # Nobody is stopped for being slow where all is: that is not what this is about.
-               limit_sec=max(round(ended.limit / TIME_SCALE), 3 * run_sec, LIMIT_SEC_MIN),
+               limit_sec=max(stretch * round(ended.limit / TIME_SCALE), 3 * run_sec, stretch * LIMIT_SEC_MIN),
                vcpus=math.ceil(ended.cores / CORES_PER_VCPU), memory_mib=memory_mib, held_mib=used_mib,
                cpu_milli=max(cpu_milli, 1))
 
 
-def draw(path, count, seed):
-    """COUNT jobs of the log at PATH, by their submit times."""
+def draw(path, count, seed, stretch):
+    """COUNT jobs of the log at PATH, by their submit times. All times are STRETCH times as long."""
     chance = random.Random(seed)
     drawn = chance.sample(read_log(path), count)
-    submits = sorted(chance.randrange(ARRIVE_SEC_PER_JOB * count) for _ in drawn)
+    submits = sorted(stretch * chance.randrange(ARRIVE_SEC_PER_JOB * count) for _ in drawn)
     names = {}
-    return [scaled(i + 1, ended, submits[i] - submits[0], f"app{names.setdefault(ended.name, len(names) + 1)}")
+    return [scaled(i + 1, ended, submits[i] - submits[0], f"app{names.setdefault(ended.name, len(names) + 1)}", stretch)
             for i, ended in enumerate(drawn)]
 
 

@@ -3,9 +3,10 @@
  *
  *   neighbour rate            works in pieces of a fixed size for ever, and prints "MICROSECONDS PIECES" of the guest's clock four
  *                             times a second
- *   neighbour grow MIB CPUS   the same, but rests for three quarters of the time; when the file /dev/shm/grow appears it rests no
- *                             more and takes MIB, which it keeps and changes, and works with CPUS threads when it has it,
- *                             and says how many microseconds it took
+ *   neighbour grow MIB CPUS [MIB_PER_SEC]
+ *                             the same, but rests for three quarters of the time; when the file /dev/shm/grow appears it rests no
+ *                             more and takes MIB, no faster than that, which it keeps and changes, and works with CPUS threads
+ *                             when it has it, and says how many microseconds it took
  *   neighbour allocate MIB    takes MIB as fast as it can, gives it back, and so on
  *   neighbour dirty MIB       takes MIB, and writes into each page of it, round and round
  *   neighbour flood           writes to standard output as fast as it can
@@ -134,16 +135,26 @@ static void start_others(unsigned cpus)
 }
 
 typedef struct {
-    Memory memory;      /* pages NULL: there is nothing to be taken yet */
-    int64_t began_usec; /* to take it */
+    Memory memory;         /* pages NULL: there is nothing to be taken yet */
+    int64_t began_usec;    /* to take it */
+    int64_t pages_per_sec; /* 0: as fast as it can */
     bool is_grown;
 } Growth;
+
+static bool is_ahead(const Growth *growth)
+{
+    int64_t usec = now_usec() - growth->began_usec;
+    return !growth->is_grown && growth->pages_per_sec > 0 &&
+           (int64_t)growth->memory.next > usec * growth->pages_per_sec / 1000000;
+}
 
 /* Some pages with each piece of work. Other CPUs come in when all of them are there: emulated vCPUs stand still together
  * for each page that is mapped, so that memory would be taken at the pace at which the host's CPUs are given to all
  * of them at a time. */
 static void grow_on(Growth *growth, unsigned cpus)
 {
+    if (is_ahead(growth))
+        return;
     for (unsigned i = 0; i < CHANGED_PAGES; i++)
         memory_change_next(&growth->memory);
     if (growth->is_grown || growth->memory.round == 1)
@@ -161,8 +172,8 @@ static void rest_if_due(int64_t *rested_usec, int64_t now)
     *rested_usec = now_usec();
 }
 
-/* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. */
-static void work(size_t mib, unsigned cpus)
+/* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. MIB_PER_SEC: 0 = as fast as it can. */
+static void work(size_t mib, unsigned cpus, int64_t mib_per_sec)
 {
     Growth growth = {.memory.pages = NULL};
     int64_t told_usec = 0, rested_usec = 0;
@@ -179,7 +190,7 @@ static void work(size_t mib, unsigned cpus)
         fflush(stdout);
         told_usec = now;
         if (mib > 0 && growth.memory.pages == NULL && access(GROW_FILE, F_OK) == 0)
-            growth = (Growth){memory_take(mib), now, false};
+            growth = (Growth){memory_take(mib), now, mib_per_sec * (int64_t)PAGES_PER_MIB, false};
     }
 }
 
@@ -243,9 +254,9 @@ int main(int argc, char **argv)
     size_t mib = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 0;
     unsigned cpus = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (strcmp(what, "rate") == 0)
-        work(0, 0);
+        work(0, 0, 0);
     else if (strcmp(what, "grow") == 0 && mib > 0 && cpus > 0)
-        work(mib, cpus);
+        work(mib, cpus, argc > 4 ? strtol(argv[4], NULL, 10) : 0);
     else if (strcmp(what, "allocate") == 0 && mib > 0)
         allocate(mib);
     else if (strcmp(what, "dirty") == 0 && mib > 0)
@@ -254,6 +265,8 @@ int main(int argc, char **argv)
         flood();
     else if (strcmp(what, "lie") == 0 && mib > 0)
         lie(mib);
-    fputs("usage: neighbour rate|grow MIB CPUS|allocate MIB|dirty MIB|flood|lie MIB\n", stderr);
+    fputs(
+        "usage: neighbour rate|grow MIB CPUS [MIB_PER_SEC]|allocate MIB|dirty MIB|flood|lie MIB\n",
+        stderr);
     return 2;
 }

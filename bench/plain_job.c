@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SHA256_BYTES 32u
+#define KEY_BYTES    37u /* a UUID as text */
 
 static const char environment[] = "PATH=/usr/bin:/bin\0HOME=/";
 
@@ -18,6 +19,8 @@ static struct {
     char *command[1];
     Berth__JobSpec spec;
     Berth__SubmitRequest request;
+    Berth__SubmitRequest keyed; /* the same, with a key */
+    char key[KEY_BYTES];
 } job;
 
 static void set_blob(guint i, const void *data, gsize length)
@@ -53,4 +56,13 @@ void plain_job_set_script(const char *script)
 const Berth__SubmitRequest *plain_job_request(void)
 {
     return &job.request;
+}
+
+const Berth__SubmitRequest *plain_job_request_with_key(void)
+{
+    g_autofree char *key = g_uuid_string_random();
+    g_strlcpy(job.key, key, sizeof job.key);
+    job.keyed = job.request;
+    job.keyed.idempotency_key = job.key;
+    return &job.keyed;
 }

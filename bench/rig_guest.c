@@ -304,9 +304,9 @@ void berth_guest_disown(BerthGuest *guest)
 {
 }
 
-const BerthPace *berth_guest_pace(const BerthGuest *guest)
+gboolean berth_guest_is_near(const BerthGuest *guest)
 {
-    return &guest->pace;
+    return guest->pace.kind == BERTH_PACE_NEAR;
 }
 
 const Berth__Usage *berth_guest_usage(const BerthGuest *guest)

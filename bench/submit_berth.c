@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how bench/submit submits to Berth: Jobs.Submit over one connection to the socket in $BERTH_SOCKET. */
+/* Owns how bench/submit submits to Berth: Jobs.Submit over one connection to the socket in $BERTH_SOCKET; where $BERTH_SUBMIT_KEYS is
+ * set, with a key of its own for each job, as `berth submit` does. */
 #include "config.h"
 
 #include "bench/submit.h"
@@ -12,6 +13,7 @@
 #define DEADLINE_MSEC 300000u
 
 static BerthRpcPeer *peer;
+static bool has_keys;
 
 bool submitter_open(const char *script)
 {
@@ -22,6 +24,7 @@ bool submitter_open(const char *script)
         fprintf(stderr, "submit: %s\n", error->message);
         return false;
     }
+    has_keys = g_getenv("BERTH_SUBMIT_KEYS") != NULL;
     plain_job_set_script(script);
     return true;
 }
@@ -29,9 +32,10 @@ bool submitter_open(const char *script)
 uint64_t submitter_submit(void)
 {
     g_autoptr(GError) error = NULL;
-    ProtobufCMessage *reply =
-        berth_rpc_peer_call(peer, &berth__jobs__descriptor, "Submit", &plain_job_request()->base,
-                            DEADLINE_MSEC, &error);
+    const Berth__SubmitRequest *request =
+        has_keys ? plain_job_request_with_key() : plain_job_request();
+    ProtobufCMessage *reply = berth_rpc_peer_call(peer, &berth__jobs__descriptor, "Submit",
+                                                  &request->base, DEADLINE_MSEC, &error);
     if (reply == NULL) {
         fprintf(stderr, "submit: %s\n", error->message);
         return 0;

@@ -33,6 +33,7 @@ path={0}/storage
 """
 DAYS = "3650"  # of those that are kept, as of the rig's own (bench/rig_certificates.c)
 SPARE_SECONDS = 86400  # that they are to be good for still
+QUIET_SECONDS = 10  # without a line of the trace, before it is looked whether all have ended
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
@@ -48,6 +49,7 @@ class Berth(Cluster):
         self.environment = {name: value for name, value in self.environment.items() if not name.startswith("BERTH_")}
         self.environment["BERTH_SOCKET"] = self.path("berthd.sock")
         self.trace = Trace(self.path("trace"))
+        self.config = CONFIG
 
     def program(self, name):
         return os.path.join(self.prefix, name)
@@ -60,7 +62,7 @@ class Berth(Cluster):
         for name in ("state", "storage", "root"):
             os.mkdir(self.path(name))
         os.makedirs(self.certificates, exist_ok=True)
-        self.write("berthd.conf", CONFIG.format(self.directory, self.port, self.certificates), 0o644)
+        self.write("berthd.conf", self.config.format(self.directory, self.port, self.certificates), 0o644)
         if not os.path.exists(os.path.join(self.certificates, "berthd.pem")):
             self.make_certificates()
         self.check_certificates()
@@ -156,6 +158,23 @@ class Berth(Cluster):
     def known_jobs(self):
         """The numbers of all that it has a record of, ended ones too."""
         return self.jobs("--all")
+
+    def await_ends(self, are_kept, seconds):
+        """Until ARE_KEPT(), that all ends are that are waited for, or it has no job any more that could. Neither is asked before the trace
+        has said nothing for a while: the answers cost it a listing, and us much reckoning."""
+        looked = time.monotonic()
+
+        def are_over():
+            nonlocal looked
+            if self.trace.read() > 0:
+                looked = time.monotonic()
+            if time.monotonic() - looked < QUIET_SECONDS:
+                return False
+            is_over = are_kept() or not self.run(*self.list_command(), "--json").stdout.strip()
+            looked = time.monotonic()
+            return is_over
+
+        self.await_true("all have ended", are_over, seconds, 0.2)
 
     def starts(self):
         self.trace.read()

@@ -184,13 +184,18 @@ class Cluster:
             return file.read()[-2000:]
 
     def end(self, name, signal_number=signal.SIGTERM):
+        """Its status: that of SIGKILL, if it did not end otherwise."""
         process = self.processes.pop(name)
         process.send_signal(signal_number)
         try:
-            process.wait(END_SECONDS)
+            return process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            return process.wait()
+
+    def check_runs(self, name):
+        if (status := self.processes[name].poll()) is not None:
+            raise RuntimeError(f"{self.name}: {name} has ended by itself, with status {status}: {self.log(name)}")
 
     def kill_controller(self):
         self.end("controller", signal.SIGKILL)
@@ -208,9 +213,7 @@ class Cluster:
             time.sleep(pause)
 
     def answers(self):
-        process = self.processes["controller"]
-        if process.poll() is not None:
-            raise RuntimeError(f"{self.name}: the controller has ended: {self.log('controller')}")
+        self.check_runs("controller")
         return self.run(*self.ask_command(), check=False).returncode == 0
 
     def await_answer(self):

@@ -36,24 +36,27 @@ day() {
     job 7 1 1 02:00:00 100 0kb 1gb
 } >"$work/log"
 
-day --jobs 2 --trace "$work/trace" >"$work/said"
-python3 - "$work/said" <<'PYTHON'
+for stretch in 1 2; do
+    day --jobs 2 --stretch $stretch --trace "$work/trace" >"$work/said"
+    python3 - "$work/said" $stretch <<'PYTHON'
 import json, sys
 said = json.load(open(sys.argv[1]))
+stretch = int(sys.argv[2])
 jobs = {job["vcpus"]: job for job in said["jobs"]}
 # Eight cores for two hours, half of them busy, 16 of 64 GiB used: less what a guest uses by itself. And the least.
 wanted = {2: (120, 512, 128 - 15, 42), 1: (20, 96, 1, 1)}
 for vcpus, values in wanted.items():
     job = jobs[vcpus]
     got = job["run_sec"], job["memory_mib"], job["held_mib"], job["cpu_milli"]
-    assert got == values, f"{vcpus} vCPUs: {got} instead of {values}"
-assert min(job["submit_sec"] for job in jobs.values()) == 0 and jobs[2]["limit_sec"] == 600
+    assert got == (stretch * values[0], *values[1:]), f"{vcpus} vCPUs, stretched {stretch} times: {got} instead of {values}"
+assert min(job["submit_sec"] for job in jobs.values()) == 0 and jobs[2]["limit_sec"] == 600 * stretch
 # Both start as they come: the last to end is the longest, or the other by so much later as it came.
 for name, predicted in said["predicted"].items():
     boot = said["costs"]["boot_usec"] / 1e6
     last = max(job["submit_sec"] + boot + job["run_sec"] for job in jobs.values())
     assert abs(predicted["finished_s"] - last) < 0.1, f"{name}: {predicted} instead of {last}"
 PYTHON
+done
 [[ $(grep -c ';E;' "$work/trace") == 2 ]] || fail "the trace: $(cat "$work/trace")"
 
 # --- what is drawn
