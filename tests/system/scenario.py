@@ -33,8 +33,8 @@ echo whole
 
 
 @contextlib.contextmanager
-def tuned(**tunings):
-    """berthd has these in its configuration, until the block ends."""
+def configured(section, **values):
+    """berthd has these in that section of its configuration, until the block ends."""
     path = os.path.join(LAB_DATA, "etc", "berthd.conf")
     with open(path) as file:
         text = file.read()
@@ -45,12 +45,17 @@ def tuned(**tunings):
         lab("restart", "berthd")
         await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
         await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 60)
-    lines = "".join(f"{name}={value}\n" for name, value in tunings.items())
+    lines = "".join(f"{name}={value}\n" for name, value in values.items())
+    check_in(f"[{section}]\n", text, "the sections of berthd.conf")
     try:
-        restart(text.replace("[policy]\n", f"[policy]\n{lines}"))
+        restart(text.replace(f"[{section}]\n", f"[{section}]\n{lines}"))
         yield
     finally:
         restart(text)
+
+
+def tuned(**tunings):
+    return configured("policy", **tunings)
 
 
 @contextlib.contextmanager

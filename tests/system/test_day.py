@@ -22,7 +22,8 @@ def day():
         log.writelines(LINE.format(number=number) for number in range(JOBS))
         log.flush()
         done = subprocess.run([os.path.join(TREE, "bench", "mixed-day"), "--json", "--prefix",
-                               os.path.dirname(BERTH), "--lab", LAB_NAME, "--log", log.name, "--jobs", str(JOBS), "--days", "berth"],
+                               os.path.dirname(BERTH), "--lab", LAB_NAME, "--log", log.name, "--jobs", str(JOBS), "--days", "berth",
+                               "--stretch", "1"],
                               capture_output=True, timeout=900)
     check_equal(done.returncode, 0, f"status; it said {done.stderr.decode()} and {done.stdout.decode()[-1000:]}")
     said = json.loads(done.stdout)

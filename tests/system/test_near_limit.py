@@ -200,6 +200,8 @@ def frozen_and_resized():
         shown = berth("show", str(job))
         check_in("berth resize --memory gives it more, up to 384 MiB", shown, "berth show")
         check_in("berth thaw", shown, "berth show")
+        used = re.search(r"^Memory +(\d+)M when it was frozen, and \d+M of its node's$", shown, re.MULTILINE)
+        check(used and 0 < int(used[1]) <= 128, f"what it had taken of its memory: {shown}")
         check_in("is frozen", refused("resize", "--memory", "96M", str(job)), "less")
         check_in("neither has another node", refused("resize", "--memory", "384M", str(job)), "what there is not")
         check_equal(show(job)["state"], "SUSPENDED", "its state after that")

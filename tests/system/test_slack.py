@@ -46,6 +46,29 @@ def end(job):
     check_starts(task(end_grown(job)), 1, "how often it was started")
 
 
+def check_moved_for_memory(job):
+    """The other one takes its CPUs back, too, while it grows: TUNINGS see to it that nobody is moved for that."""
+    events = map(json.loads, berth("events", "--json", str(job)).splitlines())
+    moves = [event for event in events if event["kind"] == "GUEST_MIGRATE"]
+    check(moves, "it was moved")
+    for move in moves:
+        check_equal(move["reason"], "REASON_PRESSURE", "why it was moved")
+        check_in("the node's guests are predicted to need ", move.get("cause", ""), "what that says of the node")
+
+
+def check_relieved(node, since_usec):
+    """The log says when it became short of memory, and how long it was: from the growth until there was enough again."""
+    def told():
+        return [(event["kind"], event.get("text", "")) for event in map(json.loads, berth("events", "--json", "--node", node).splitlines())
+                if event["kind"] in ("NODE_SHORT", "NODE_RELIEVED") and int(event["timeUsec"]) >= since_usec]
+
+    await_true(f"{node} has enough memory again", lambda: len(told()) > 1, 60)
+    (short, why), (relieved, after) = told()
+    check_equal((short, relieved), ("NODE_SHORT", "NODE_RELIEVED"), "what was told of it")
+    check_in("the node's guests are predicted to need ", why, "why it was short")
+    say(f"{node} was short of memory: {why}; relieved {after}")
+
+
 @test("a job in another's slack is moved into that of a third when the other takes what it has reserved")
 def moved():
     with tuned(**TUNINGS):
@@ -57,12 +80,13 @@ def moved():
         await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
         await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 60)
         check(is_in_slack(job), "it is known to run in slack")
+        since_usec = time.time_ns() // 1000
         grow(large[first])
         await_true("it runs on the other node", lambda: node_of(job) == second and "migration" not in task(show(job)), 120)
         check(is_in_slack(job), "it is in slack there")
         await_true("it has the weight of that, which it had not while it was copied", lambda: cpu_weight(job) == light, 60)
-        said = berth("events", str(job))  # the other one takes its CPUs back, too, while it grows
-        check("pressure: " in said or "balance: " in said, f"why it was moved: {said}")
+        check_moved_for_memory(job)
+        check_relieved(first, since_usec)
         await_more(job)
         end(large[first])
         berth("cancel", str(large[second]))
