@@ -24,6 +24,7 @@
 #include "scheduler/core/fresh.h"
 #include "scheduler/core/gather.h"
 #include "scheduler/core/least.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
@@ -330,6 +331,7 @@ void core_backfill_pass(BerthCore *core)
 {
     Pass pass = {.core = core, .ahead = core_ahead_new()};
     core_plan_drop_idle(core);
+    core_limit_grow_fresh(core);
     if (core->full_pass_wanted)
         core_plan_doubt(core->plan, CORE_PLAN_GATHERED);
     gboolean is_planned_anew = needs_plan(core);

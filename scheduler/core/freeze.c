@@ -95,11 +95,18 @@ void core_freeze_at_time_limit(BerthCore *core, CoreGuest *guest)
     core_move_checkpoint(core, guest, TRUE, BERTH_REASON_TIME_LIMIT);
 }
 
+void core_freeze_goes_on(CoreGuest *guest)
+{
+    if (guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT)
+        guest->task->record.freeze_reason = BERTH_REASON_NONE;
+}
+
 void core_freeze_stays(CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
-    gboolean was_resized =
-        reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR;
+    gboolean was_resized = reason == BERTH_REASON_RESIZED_BY_USER ||
+                           reason == BERTH_REASON_RESIZED_BY_OPERATOR ||
+                           reason == BERTH_REASON_AT_LIMIT;
     if (was_resized && guest->op == BERTH_OP_NONE && guest->is_frozen &&
         record->reason == BERTH_REASON_AT_LIMIT && record->freeze_reason == BERTH_REASON_NONE)
         record->freeze_reason = BERTH_REASON_AT_LIMIT;

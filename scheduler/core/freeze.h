@@ -20,6 +20,8 @@ void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest);
 /* Nothing is being done to GUEST any more, it runs now, or its node is back: what is wanted and not so
  * begins. */
 void core_freeze_settle(BerthCore *core, CoreGuest *guest);
+/* GUEST gets more: if it stands still at its limit, it is to go on with that. */
+void core_freeze_goes_on(CoreGuest *guest);
 /* GUEST was to get more, for REASON, and does not: one that stood still at its limit does not go on with what was too little. */
 void core_freeze_stays(CoreGuest *guest, BerthReason reason);
 /* It is frozen, or is not any more. OK FALSE: it could not be, and is not asked to again. */

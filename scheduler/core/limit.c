@@ -5,7 +5,11 @@
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
  * wait for its turn; one that has not taken what it was to have cannot grow for a while. Short of vCPUs it is just slow, and one
  * that uses nearly all that it asked for, and does not stall, is as its user wanted it. So is, for a while, one that was frozen and
- * that somebody has let go on with what it has. */
+ * that somebody has let go on with what it has.
+ *
+ * One that stands still at its limit is grown, and goes on, when there is room for more, before those who wait for a start: it holds
+ * memory that is of no use to anybody. It reports nothing that would have it looked at, so that it is when room
+ * comes free on its node, and, as others may have it, in rounds (rounds.h). */
 #include "scheduler/core/limit.h"
 
 #include "scheduler/core/balloon.h"
@@ -202,11 +206,12 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
     if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
         !core_move_is_below_caps(core, to))
         return WAITS;
+    core_freeze_goes_on(guest);
     core_move_migrate_to_resize(core, guest, to, size, BERTH_REASON_AT_LIMIT);
     return GROWS;
 }
 
-/* Where it is it has to be backed first; it is grown when that is done. */
+/* Where it is it has to be backed first; it is grown when that is done. One that stands still does so until then. */
 static Growth grow_from_slack(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -228,6 +233,7 @@ static Growth grow_to(BerthCore *core, CoreGuest *guest, CoreSize size)
         return grow_from_slack(core, guest, size);
     if (!core_size_fits(more, core_node_unreserved(node)))
         return move_to_grow(core, guest, size);
+    core_freeze_goes_on(guest);
     core_move_resize(core, guest, size, BERTH_REASON_AT_LIMIT);
     return GROWS;
 }
@@ -310,4 +316,39 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
         core->now_usec < guest->limit_rest_usec)
         return;
     at_limit(core, guest);
+}
+
+/* --- standing still at it --------------------------------------------------------------------- */
+
+static gboolean waits_for_more(const BerthCore *core, const CoreGuest *guest)
+{
+    return guest->is_frozen && guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT &&
+           core_move_is_at_rest(guest) && core->now_usec >= guest->grow_rest_usec;
+}
+
+static gboolean does_any_wait(const BerthCore *core, const CoreNode *node)
+{
+    for (guint i = 0; i < node->guests->len; i++)
+        if (waits_for_more(core, g_ptr_array_index(node->guests, i)))
+            return TRUE;
+    return FALSE;
+}
+
+void core_limit_grow_on(BerthCore *core, const CoreNode *node)
+{
+    if (node->state != BERTH_NODE_UP || !does_any_wait(core, node))
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        if (waits_for_more(core, guest))
+            grow(core, guest, TRUE, FALSE);
+    }
+}
+
+void core_limit_grow_fresh(BerthCore *core)
+{
+    for (guint i = 0; i < core->nodes.fresh->len; i++)
+        core_limit_grow_on(
+            core, core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
 }

@@ -5,6 +5,10 @@
 
 /* What becomes of a guest that needs more than it has. */
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* Guests of NODE that stand still at their limit are grown, and go on, where there is room. */
+void core_limit_grow_on(BerthCore *core, const CoreNode *node);
+/* ... of all nodes on which room came free. */
+void core_limit_grow_fresh(BerthCore *core);
 /* TASK is, or is no longer, one that stalls and goes on all the same. */
 void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short);
 /* NODE could back GUEST with SIZE for as long as it is thought to run, beside the planned starts before HEEDS. */

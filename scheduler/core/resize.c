@@ -8,6 +8,7 @@
  * One that is frozen at its limit goes on as it gets more: RESIZE has its agent let it. That it runs is
  * settled after that (freeze.h), whatever came of it. */
 #include "scheduler/core/class.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -171,8 +172,7 @@ static gboolean begin(BerthCore *core, CoreGuest *guest, CoreSize size, BerthRea
         is_less || has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more);
     if (!is_here && !move_to_resize(core, guest, size, reason, error))
         return FALSE;
-    if (guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT)
-        guest->task->record.freeze_reason = BERTH_REASON_NONE;
+    core_freeze_goes_on(guest);
     if (is_here)
         core_move_resize(core, guest, size, reason);
     return TRUE;

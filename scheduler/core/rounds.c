@@ -196,6 +196,7 @@ static gboolean look_at(Round *round, CoreNode *node)
     core_drain_move_some(core, node);
     core_relief_check(core, node);
     core_relief_room_changed(core, node);
+    core_limit_grow_on(core, node);
     if (node->slack.memory_mib > 0)
         look_at_slack(round, node);
     return node->guests->len > 0;

@@ -190,7 +190,7 @@ def grown_by_a_move():
     check_in("guest-resized", log, "the event log")
 
 
-@test("a job that cannot be grown stands still, says why, and goes on with what its user gives it")
+@test("a job that cannot be grown stands still, says why, and goes on with what its user gives it, and by itself when there is room")
 def frozen_and_resized():
     first, *others = sorted(nodes())
     blockers = [fill(first, 128 + OVERHEAD_MIB + 16)] + [fill(name, 16) for name in others]
@@ -198,18 +198,21 @@ def frozen_and_resized():
         job = start_thrashing("--memory-max", "384M")
         await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
         shown = berth("show", str(job))
-        check_in("berth resize --memory gives it more, up to 384 MiB", shown, "berth show")
+        check_in("when there is some, it is given more, up to 384 MiB, and goes on", shown, "berth show")
         check_in("berth thaw", shown, "berth show")
         used = re.search(r"^Memory +(\d+)M when it was frozen, and \d+M of its node's$", shown, re.MULTILINE)
         check(used and 0 < int(used[1]) <= 128, f"what it had taken of its memory: {shown}")
         check_in("is frozen", refused("resize", "--memory", "96M", str(job)), "less")
         check_in("neither has another node", refused("resize", "--memory", "384M", str(job)), "what there is not")
         check_equal(show(job)["state"], "SUSPENDED", "its state after that")
+        # Less than a step by which it would be grown, of which there is enough.
+        check_in("140M", berth("resize", "--memory", "140M", "--wait", str(job), timeout=300), "what it says")
+        await_true("it stands still again", lambda: show(job)["state"] == "SUSPENDED", 300)
     finally:
         for blocker in blockers:
             give_back(blocker)
-    check_in("384M", berth("resize", "--memory", "384M", "--wait", str(job), timeout=300), "what it says")
     ended = wait_one(job, timeout=600)
+    check("guest-resize on" in log_of(job).split(" SUSPENDED ")[-1], f"it was given more where it stood still: {log_of(job)}")
     check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0]}; {log_of(job)})")
     check_equal(output(job)[0], b"0\n1\n2\n3\nwhole\n", "its output")
     check_equal(number(task(ended), "epoch"), 1, "its epoch")

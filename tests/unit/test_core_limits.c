@@ -558,6 +558,63 @@ static void shortage_ends_with_more_memory_alone(void **state)
         "short 1 never\n");
 }
 
+/* 1, of 400 MiB of at most 800, stands still because they are too few and 3 has the rest; 4 waits. */
+#define FROZEN_BESIDE_3                                                                            \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=2 m=400 mmax=800 may-move limit=100000 -> START 1.1@1\n"                           \
+    "running 1.1\n"                                                                                \
+    "submit 3 v=1 m=600 limit=100000 -> START 3.1@1\n"                                             \
+    "running 3.1\n"                                                                                \
+    "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n"                                \
+    "frozen 1.1\n"                                                                                 \
+    "submit 4 v=1 m=600 limit=1000\n"
+
+static void guest_that_stands_still_at_its_limit_is_first_when_room_comes_free(void **state)
+{
+    const char *grows = FROZEN_BESIDE_3 "exited 3.1 -> RELEASE 3.1@1\n"
+                                        "released 3.1 -> RESIZE 1.1@1^\n"
+                                        "? 1 SUSPENDED at-limit running\n";
+    g_autofree char *goes_on = g_strconcat(grows,
+                                           "resized 1.1 -> THAW 1.1@1\n"
+                                           "thawed 1.1\n"
+                                           "? 1 RUNNING none running\n"
+                                           "holds 1 2 500\n",
+                                           NULL);
+    g_autofree char *restarted = g_strconcat(grows,
+                                             "restart\n"
+                                             "join 1 1.1:running -> RESIZE 1.1@1^\n"
+                                             "resized 1.1 -> THAW 1.1@1\n",
+                                             NULL);
+    run(goes_on);
+    run(restarted);
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH,
+             FROZEN_BESIDE_3 "exited 3.1 -> RELEASE 3.1@1\n"
+                             "released 3.1 -> START 4.1@1\n");
+    run(FROZEN_BESIDE_3 "freeze 1\n" /* that is as its user wants it */
+                        "exited 3.1 -> RELEASE 3.1@1\n"
+                        "released 3.1 -> START 4.1@1\n");
+}
+
+static void guest_that_stands_still_at_its_limit_moves_to_room_that_came_free(void **state)
+{
+    const char *moves = FROZEN_BESIDE_3 "cancel 4\n"
+                                        "node 2 4 1000\n"
+                                        "at 300\n"
+                                        "timer -> MIGRATE 1.1@1>2\n";
+    g_autofree char *goes_on = g_strconcat(moves,
+                                           "migrated 1.1 -> RESIZE 1.1@2^\n"
+                                           "resized 1.1 -> THAW 1.1@2\n"
+                                           "thawed 1.1\n"
+                                           "? 1 RUNNING none running\n",
+                                           NULL);
+    g_autofree char *stays = g_strconcat(moves,
+                                         "migrated 1.1 failed\n" /* not with what was too little */
+                                         "? 1 SUSPENDED at-limit running\n",
+                                         NULL);
+    run(goes_on);
+    run(stays);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -582,6 +639,8 @@ int main(void)
         cmocka_unit_test(shortage_is_told_until_there_is_more),
         cmocka_unit_test(shortage_that_comes_and_goes_is_one),
         cmocka_unit_test(shortage_ends_with_more_memory_alone),
+        cmocka_unit_test(guest_that_stands_still_at_its_limit_is_first_when_room_comes_free),
+        cmocka_unit_test(guest_that_stands_still_at_its_limit_moves_to_room_that_came_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
