@@ -176,8 +176,10 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "does "
          "not make it pressed"},
     [BERTH_TUNING_STARVED_PERMILLE] =
-        {"starved_permille", "permille", 800, 1, 1000,
-         "of its time lost for want of CPU, from which a guest in slack moves to where CPU is free",
+        {"starved_permille", "permille", 800, 1, 1001,
+         "of its time lost for want of CPU, from which a guest in slack moves to where CPU is "
+         "free. "
+         "1001: none does",
          "our choice: it runs at a fifth of its speed. Mason at load 2.5, seeds 1 to 3: jobs wait "
          "2 "
          "to 9 % longer with 1000, by which next to nobody moves"},

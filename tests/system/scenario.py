@@ -7,7 +7,7 @@ from counting import *
 
 # What takes minutes in a cluster takes seconds here.
 TUNINGS = {"settle_usec": 3000000, "slack_plan_interval_usec": 1000000, "balance_interval_usec": 3000000,
-           "cooldown_usec": 1000000, "cpu_headroom_permille": 0, "starved_permille": 1000,
+           "cooldown_usec": 1000000, "cpu_headroom_permille": 0, "starved_permille": 1001,
            "balance_gain_min_permille": 1000}  # who fills his memory uses a CPU, and would be moved for that
 
 # It takes GROWS_TO MiB when it is told to. In what it has filled there are blocks, here and there, that it verifies in the end.
