@@ -117,8 +117,11 @@ static CoreNode *find_node(BerthCore *core, const CoreGuest *guest, guint32 hand
             is_any_away(core, guest)
                 ? "cannot be moved now: nodes that it may use are away (berth node ls), and "
                   "no other has room for it"
-                : "cannot be moved: there is no other node that it may use and that has room for "
-                  "it");
+                : "cannot be moved: no other node that it may use has all free that it reserves, "
+                  "and "
+                  "who is moved by hand is backed where he goes (a drain also moves who is in "
+                  "slack "
+                  "into that of others)");
     return node;
 }
 

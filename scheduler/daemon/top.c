@@ -87,10 +87,16 @@ static void add_sums(Berth__TopReply *reply, const BerthCoreNode *node)
 
 /* --- guests ----------------------------------------------------------------------------------- */
 
+/* One that stands still lacks nothing. */
+static guint32 starved_permille(const BerthTaskEntry *entry, const BerthCoreGuest *guest)
+{
+    return entry->stored->task->state == BERTH__JOB_STATE__SUSPENDED ? 0 : guest->starved_permille;
+}
+
 static guint32 worst_pressure(const BerthTaskEntry *entry, const BerthCoreGuest *guest)
 {
     const Berth__Usage *usage = entry->stored->task->usage;
-    guint32 starved = guest->starved_permille * 10;
+    guint32 starved = starved_permille(entry, guest) * 10;
     if (!usage)
         return starved;
     guint32 stalled = MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some);
@@ -250,7 +256,7 @@ static gboolean show_guest(BerthDaemon *daemon, const BerthGuestId *id, ShownGue
     out->guest.vcpus = guest.resources.vcpus;
     out->guest.memory_mib = guest.resources.memory_mib;
     out->guest.limit_usec = limit_usec == G_MAXINT64 ? 0 : (guint64)limit_usec;
-    out->guest.starved_permille = guest.starved_permille;
+    out->guest.starved_permille = starved_permille(entry, &guest);
     out->guest.guest = id->guest;
     out->guest.of_array = job->unstarted != NULL;
     return TRUE;

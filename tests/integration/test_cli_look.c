@@ -63,6 +63,28 @@ static void top_without_a_terminal_shows_all_once(void **state)
     assert_contains(cli_err(nowhere), "there is no node \"n9\"; berth node ls");
 }
 
+/* berth top says how much of its time a guest has no CPU. */
+static gboolean tells_of_starvation(BerthdTest *test)
+{
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "top"));
+    return strstr(shown, "starved ") != NULL;
+}
+
+static void top_of_who_stands_still_says_that_it_lacks_nothing(void **state)
+{
+    static const Berth__Usage starved = {.base = PROTOBUF_C_MESSAGE_INIT(&berth__usage__descriptor),
+                                         .cpu_usec = 1,
+                                         .starved_usec = 1000 * (guint64)G_USEC_PER_SEC};
+    BerthdTest *test = *state;
+    test->plan.usage = &starved;
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, run_wide_job(test));
+    run_until((fake_agent_report(test->agent), tells_of_starvation(test)));
+    g_free(cli_output_of(CLI(test->berthd, "freeze", job)));
+    assert_false(tells_of_starvation(test));
+    g_free(cli_output_of(CLI(test->berthd, "thaw", job)));
+    assert_true(tells_of_starvation(test));
+}
+
 /* More than one page of them; each once. */
 static void top_once_shows_all_guests_of_many(void **state)
 {
@@ -453,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(top_without_a_terminal_shows_all_once),
+        TEST(top_of_who_stands_still_says_that_it_lacks_nothing),
         TEST(top_once_shows_all_guests_of_many),
         TEST(top_refuses_what_it_cannot_do),
         TEST(top_on_a_terminal_follows_until_q),
