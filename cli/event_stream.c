@@ -2,8 +2,7 @@
 /* Owns a stream of events beside other calls. */
 #include "cli/event_stream.h"
 
-/* WatchRequest.jobs has no more. */
-#define JOBS_MAX 10000u
+#include "common/types.h"
 
 struct BerthEventStream {
     BerthRpcPeer *peer; /* its own reference */
@@ -34,7 +33,7 @@ BerthEventStream *berth_event_stream_open(const BerthCli *cli, guint64 after_seq
     Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
     BerthEventStream *stream = g_new0(BerthEventStream, 1);
     request.after_seq = after_seq;
-    if (jobs != NULL && jobs->len <= JOBS_MAX) {
+    if (jobs != NULL && jobs->len <= BERTH_WATCH_JOBS_MAX) {
         request.jobs = (uint64_t *)(gpointer)jobs->data;
         request.n_jobs = jobs->len;
     }

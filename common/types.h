@@ -19,6 +19,9 @@ typedef struct {
     guint64 disk_mib;
 } BerthResources;
 
+/* So many jobs a watch may name (WatchRequest.jobs). */
+#define BERTH_WATCH_JOBS_MAX 10000u
+
 /* Of the memory that a guest is started with a balloon leaves it one part of so many at least: with less its
  * kernel does not live. */
 #define BERTH_MEMORY_LEFT_MIN_PART 4u

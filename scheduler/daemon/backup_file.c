@@ -8,6 +8,7 @@
 #include "scheduler/daemon/backup_file.h"
 
 #include "common/error.h"
+#include "common/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +28,7 @@ struct BerthBackupFile {
 static gboolean sync_directory(gpointer data)
 {
     const BerthBackupFile *file = data;
-    g_autofree char *directory = g_path_get_dirname(file->path);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gboolean is_synced = fd >= 0 && fsync(fd) == 0;
-    int failed = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = failed;
-    return is_synced;
+    return berth_sync_directory_of(file->path);
 }
 
 /* --- making ------------------------------------------------------------------------------------- */

@@ -11,11 +11,11 @@
 
 #include "common/error.h"
 #include "common/message.h"
+#include "common/types.h"
 #include "scheduler/daemon/watch_index.h"
 
 #define PAGE_EVENTS 512u
-/* A watch may name so many jobs, as a list may, and all of a user's together. */
-#define JOBS_MAX      10000u
+/* So many jobs all watches of a user may name together. */
 #define USER_JOBS_MAX 1000000u
 
 struct BerthWatchers {
@@ -404,11 +404,11 @@ static GArray *jobs_of(const Berth__WatchRequest *request)
 
 static gboolean check_jobs(const Berth__WatchRequest *request, GError **error)
 {
-    if (request->n_jobs > JOBS_MAX) {
+    if (request->n_jobs > BERTH_WATCH_JOBS_MAX) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                     "the request names %zu jobs; at most %u are watched at once: watch all, which "
                     "is to name none, or some of them",
-                    request->n_jobs, JOBS_MAX);
+                    request->n_jobs, BERTH_WATCH_JOBS_MAX);
         return FALSE;
     }
     gboolean has_zero = FALSE;

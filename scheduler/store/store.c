@@ -8,6 +8,7 @@
 #include "scheduler/store/store.h"
 
 #include "common/error.h"
+#include "common/write.h"
 #include "scheduler/store/batch.h"
 #include "scheduler/store/lock.h"
 #include "scheduler/store/read.h"
@@ -45,14 +46,10 @@ static gboolean is_local(const char *path)
 
 static gboolean sync_directory_of(const char *path, GError **error)
 {
-    g_autofree char *directory = g_path_get_dirname(path);
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gboolean ok = fd >= 0 && fsync(fd) == 0;
-    if (!ok)
-        berth_set_error_errno(error, errno, "cannot sync the directory %s", directory);
-    if (fd >= 0)
-        close(fd);
-    return ok;
+    if (berth_sync_directory_of(path))
+        return TRUE;
+    berth_set_error_errno(error, errno, "cannot sync the directory of %s", path);
+    return FALSE;
 }
 
 static gboolean make_empty_file(const char *path, GError **error)
