@@ -30,7 +30,7 @@ POLICY = {
     "settle_usec": 5000000, "slack_plan_interval_usec": 1000000, "rank_interval_usec": 1000000,
     "balance_interval_usec": 3000000, "cooldown_usec": 10000000, "near_end_usec": 10000000,
     "decay_half_life_usec": 720000000, "cpu_decay_half_life_usec": 10000000, "evacuation_max_usec": 60000000,
-    "starved_permille": 1000, "migrate_mib_per_sec": 100, "checkpoint_mib_per_sec": 50}
+    "starved_permille": 1001, "migrate_mib_per_sec": 100, "checkpoint_mib_per_sec": 50}
 BALLOONS = False  # berthd.conf(5), guests.balloons
 DISK = "8M"
 REHEARSED, REHEARSAL_MIB, REHEARSAL_HELD_MIB, REHEARSAL_STEPS = 6, 256, 64, 2000

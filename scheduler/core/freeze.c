@@ -34,7 +34,7 @@ void core_freeze_settle(BerthCore *core, CoreGuest *guest)
             return;
         core_emit_changed(core, guest->task); /* without space it stands still where it is */
     }
-    if (is_wanted != guest->is_frozen)
+    if (is_wanted != guest->is_frozen || (is_wanted && guest->may_run))
         core_move_freeze(core, guest, is_wanted);
     else
         core_checkpoint_settle(core, guest);
@@ -101,14 +101,20 @@ void core_freeze_goes_on(CoreGuest *guest)
         guest->task->record.freeze_reason = BERTH_REASON_NONE;
 }
 
-void core_freeze_stays(CoreGuest *guest, BerthReason reason)
+void core_freeze_went_on(CoreGuest *guest)
+{
+    guest->may_run |= guest->is_frozen && guest->goal.memory_mib > guest->old_size.memory_mib;
+}
+
+void core_freeze_stays(const BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
     gboolean was_resized = reason == BERTH_REASON_RESIZED_BY_USER ||
                            reason == BERTH_REASON_RESIZED_BY_OPERATOR ||
                            reason == BERTH_REASON_AT_LIMIT;
-    if (was_resized && guest->op == BERTH_OP_NONE && guest->is_frozen &&
-        record->reason == BERTH_REASON_AT_LIMIT && record->freeze_reason == BERTH_REASON_NONE)
+    if (was_resized && core->now_usec >= guest->limit_rest_usec && guest->op == BERTH_OP_NONE &&
+        guest->is_frozen && record->reason == BERTH_REASON_AT_LIMIT &&
+        record->freeze_reason == BERTH_REASON_NONE)
         record->freeze_reason = BERTH_REASON_AT_LIMIT;
 }
 
@@ -141,15 +147,19 @@ static void set_frozen(BerthCore *core, CoreGuest *guest, gboolean is_frozen)
     core_emit_changed(core, guest->task);
 }
 
+/* One that went on with RESIZE, and cannot be frozen, is to be known to run: it is asked to. */
 void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gboolean ok)
 {
-    if (ok) {
-        set_frozen(core, guest, is_frozen);
-        core_freeze_settle(core, guest);
-    } else if (is_frozen) {
+    gboolean may_run = guest->may_run;
+    guest->may_run = FALSE;
+    if (!ok && is_frozen) {
         guest->task->record.freeze_reason = BERTH_REASON_NONE;
         not_to_disk(core, guest);
     }
+    if (ok)
+        set_frozen(core, guest, is_frozen);
+    if (ok || may_run)
+        core_freeze_settle(core, guest);
 }
 
 gboolean core_freeze_is_open(const CoreGuest *guest)
@@ -168,6 +178,7 @@ void core_freeze_end(BerthCore *core, CoreGuest *guest)
 {
     guest->task->record.freeze_reason = BERTH_REASON_NONE;
     guest->task->record.freeze_to_disk = FALSE;
+    guest->may_run = FALSE;
     if (guest->is_frozen)
         set_frozen(core, guest, FALSE);
 }

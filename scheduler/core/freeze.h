@@ -22,8 +22,12 @@ void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest);
 void core_freeze_settle(BerthCore *core, CoreGuest *guest);
 /* GUEST gets more: if it stands still at its limit, it is to go on with that. */
 void core_freeze_goes_on(CoreGuest *guest);
-/* GUEST was to get more, for REASON, and does not: one that stood still at its limit does not go on with what was too little. */
-void core_freeze_stays(CoreGuest *guest, BerthReason reason);
+/* GUEST was to get more, for REASON, and does not: one that stood still at its limit does not go on with what was too little, unless
+ * somebody wants it to. */
+void core_freeze_stays(const BerthCore *core, CoreGuest *guest, BerthReason reason);
+/* RESIZE was answered, by which GUEST was to have more, and go on if it stood still: if it is wanted to stand still by now, it
+ * is frozen anew. To be called while the resize is under way yet. */
+void core_freeze_went_on(CoreGuest *guest);
 /* It is frozen, or is not any more. OK FALSE: it could not be, and is not asked to again. */
 void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gboolean ok);
 /* GUEST runs, and nobody knows whether what was last asked for is done. */

@@ -145,6 +145,16 @@ static guint64 grown(guint64 now, guint64 more, guint64 most)
     return MAX(now, MIN(now + more, most));
 }
 
+/* ... towards its ceiling, as far as its user's and accounts' limits let it. */
+static guint64 grown_mib(const BerthCore *core, const CoreGuest *guest, guint64 more_mib)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    guint64 now_mib = guest->size.memory_mib;
+    return grown(now_mib, more_mib,
+                 MIN(shape->ceiling_memory_mib + core->config.guest_overhead_mib,
+                     now_mib + core_owner_left(shape->owner).memory_mib));
+}
+
 typedef enum {
     GROWS,
     WAITS, /* there is room, but its turn to take it has not come, or its owner has as much as he may for now */
@@ -203,6 +213,8 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
     CoreNode *to = core_limit_find_place(core, guest, size, CORE_HEEDS_FIRM);
     if (to == NULL)
         return CANNOT;
+    if (guest->is_frozen && guest->move_rest_usec > core->now_usec)
+        return WAITS;
     if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
         !core_move_is_below_caps(core, to))
         return WAITS;
@@ -246,9 +258,7 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
     if (!(core->config.features & BERTH_FEATURE_GROWTH))
         return CANNOT;
     if (memory)
-        both.memory_mib = grown(both.memory_mib, memory_step_mib(core, guest),
-                                MIN(shape->ceiling_memory_mib + core->config.guest_overhead_mib,
-                                    both.memory_mib + left.memory_mib));
+        both.memory_mib = grown_mib(core, guest, memory_step_mib(core, guest));
     if (vcpus)
         both.vcpus = (guint32)grown(both.vcpus, step(core, both.vcpus),
                                     MIN(shape->ceiling_vcpus, (guint64)both.vcpus + left.vcpus));
@@ -320,10 +330,27 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
 
 /* --- standing still at it --------------------------------------------------------------------- */
 
+/* With less of a step it would only be there again at once. */
+#define LEAST_PART 4u
+
 static gboolean waits_for_more(const BerthCore *core, const CoreGuest *guest)
 {
-    return guest->is_frozen && guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT &&
+    return (core->config.features & BERTH_FEATURE_GROWTH) != 0 && guest->is_frozen &&
+           guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT &&
            core_move_is_at_rest(guest) && core->now_usec >= guest->grow_rest_usec;
+}
+
+/* By less than a step, if there is so much of one where it is. */
+static void grow_standing(BerthCore *core, CoreGuest *guest)
+{
+    CoreSize size = guest->size;
+    guint64 step_mib = memory_step_mib(core, guest);
+    if (grow(core, guest, TRUE, FALSE) != CANNOT || guest->is_opportunistic)
+        return;
+    guint64 free_mib = core_node_unreserved(core_nodes_get(&core->nodes, guest->node)).memory_mib;
+    size.memory_mib = grown_mib(core, guest, MIN(free_mib, step_mib));
+    if (size.memory_mib >= guest->size.memory_mib + MAX(step_mib / LEAST_PART, 1))
+        grow_to(core, guest, size);
 }
 
 static gboolean does_any_wait(const BerthCore *core, const CoreNode *node)
@@ -334,16 +361,19 @@ static gboolean does_any_wait(const BerthCore *core, const CoreNode *node)
     return FALSE;
 }
 
+void core_limit_grow_again(BerthCore *core, CoreGuest *guest)
+{
+    if (waits_for_more(core, guest))
+        grow_standing(core, guest);
+}
+
 void core_limit_grow_on(BerthCore *core, const CoreNode *node)
 {
     if (node->state != BERTH_NODE_UP || !does_any_wait(core, node))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (waits_for_more(core, guest))
-            grow(core, guest, TRUE, FALSE);
-    }
+    for (guint i = 0; i < guests->len; i++)
+        core_limit_grow_again(core, g_ptr_array_index(guests, i));
 }
 
 void core_limit_grow_fresh(BerthCore *core)

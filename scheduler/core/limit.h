@@ -5,6 +5,8 @@
 
 /* What becomes of a guest that needs more than it has. */
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* GUEST is grown, and goes on, if it stands still at its limit and there is room. */
+void core_limit_grow_again(BerthCore *core, CoreGuest *guest);
 /* Guests of NODE that stand still at their limit are grown, and go on, where there is room. */
 void core_limit_grow_on(BerthCore *core, const CoreNode *node);
 /* ... of all nodes on which room came free. */

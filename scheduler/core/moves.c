@@ -356,6 +356,15 @@ static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
     return core_size_fits(size, guest->size) ? size : guest->size;
 }
 
+/* Each time that it did not take more it is left alone for twice as long: others may have had to leave for it. */
+static void note_growth(const BerthCore *core, CoreGuest *guest, gboolean ok)
+{
+    guint32 most = (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX];
+    gint64 rest_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << MIN(guest->ungrown, most);
+    guest->grow_rest_usec = ok ? 0 : core_time_add(core->now_usec, rest_usec);
+    guest->ungrown = ok ? 0 : guest->ungrown + 1;
+}
+
 /* Where it did not grow its kernel has nothing left with which to take more, or its host does not give it: until it is
  * tried again there is no more for it. Where it was to give memory back it was pressed for that, and is not, now. */
 static void note_memory_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
@@ -364,8 +373,7 @@ static void note_memory_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
     if (guest->goal.memory_mib == guest->old_size.memory_mib)
         return;
     if (grows)
-        guest->grow_rest_usec =
-            ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+        note_growth(core, guest, ok);
     if (grows && !ok)
         return;
     guest->resized_until_usec = guest->limit_rest_usec =
@@ -484,7 +492,7 @@ void core_move_let_go(BerthCore *core, CoreGuest *guest)
     gboolean is_resize = guest->op == BERTH_OP_RESIZING;
     tell_given_up(core, guest);
     end(core, guest);
-    core_freeze_stays(guest, guest->op_reason);
+    core_freeze_stays(core, guest, guest->op_reason);
     if (!is_resize)
         return;
     core_move_hold_size(core, guest, guest->old_size);

@@ -9,6 +9,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
 #include "scheduler/core/owner.h"
@@ -396,13 +397,18 @@ static void thaw_task(BerthCore *core, CoreTask *task)
         core_saves_thaw(core, task);
         return;
     }
-    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT) {
-        task->guests[0].limit_rest_usec =
+    CoreGuest *guest = &task->guests[0];
+    gboolean is_given_more = guest->is_frozen && task->record.reason == BERTH_REASON_AT_LIMIT &&
+                             task->record.freeze_reason == BERTH_REASON_NONE;
+    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT || is_given_more) {
+        guest->limit_rest_usec =
             core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
-        task->guests[0].grow_rest_usec = 0;
+        guest->grow_rest_usec = 0;
     }
-    core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
-    core_freeze_settle(core, &task->guests[0]); /* one that could not be thawed */
+    if (is_given_more) /* not when there is room: now */
+        core_move_let_go(core, guest);
+    core_freeze_want(core, guest, BERTH_REASON_NONE);
+    core_freeze_settle(core, guest); /* one that could not be thawed */
 }
 
 gboolean core_thaw(BerthCore *core, const CoreAsk *ask, guint32 to, GError **error)

@@ -39,7 +39,8 @@ static void arm(BerthCore *core, guint32 wanted)
 
 void core_arm_round(BerthCore *core)
 {
-    arm(core, BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION);
+    arm(core, BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION |
+                  BERTH_FEATURE_GROWTH);
 }
 
 void core_arm_round_for_drain(BerthCore *core)

@@ -241,6 +241,8 @@ struct CoreGuest {
     gint64 grow_rest_usec;    /* nor given more memory: it has not taken what it was to have */
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
+    guint32 ungrown;            /* on end it did not take more memory */
+    gboolean may_run;           /* it is frozen, and RESIZE may have let it go on since. freeze.c */
     gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */
     guint64 space_mib;          /* of it in the core's. checkpoint.c */
     gint64 vcpus_short_usec;    /* since then it lacks vCPUs; 0 = it does not. limit.c */

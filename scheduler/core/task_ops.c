@@ -7,6 +7,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/exchange.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
 #include "scheduler/core/relief.h"
@@ -26,7 +27,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
     BerthReason reason = guest->op_reason;
     guint32 serial = guest->op_serial;
     core_move_migrated(core, guest, input->ok);
-    core_freeze_stays(guest, reason);
+    core_freeze_stays(core, guest, reason);
     core_relief_room_changed(core, from);
     if (core_step_node_of(core, guest)->state == BERTH_NODE_LOST)
         core_guest_handle(core, guest, CORE_TASK_NODE_LOST, NULL);
@@ -107,14 +108,18 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
         return;
     gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
     gboolean gives_back = !core_size_fits(guest->size, guest->goal);
+    if (!input->has_not_left)
+        core_freeze_went_on(guest);
     core_move_resized(core, guest, input->ok, &input->has);
     if (input->has_not_left) /* one that was asked for it has gone on */
-        core_freeze_stays(guest, guest->op_reason);
+        core_freeze_stays(core, guest, guest->op_reason);
     if (was_balloon || gives_back) /* meanwhile it could not leave, or held the room */
         core_relief_room_changed(core, core_step_node_of(core, guest));
     if (was_balloon && input->ok)
         core_balloon_settled(core, guest);
     core_freeze_settle(core, guest);
+    if (input->ok) /* it was backed for that */
+        core_limit_grow_again(core, guest);
 }
 
 void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)

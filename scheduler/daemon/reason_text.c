@@ -81,7 +81,8 @@ static char *at_limit_text(const BerthReasonFacts *facts)
     return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT
                            " MiB of memory, for more there was no room, and it stands "
                            "still; when there is some, it is given more, up to %" G_GUINT64_FORMAT
-                           " MiB, and goes on; berth thaw lets it go on as it is",
+                           " MiB, and goes on; berth resize --memory gives it what little there "
+                           "is, berth thaw lets it go on as it is",
                            facts->memory_mib, facts->memory_max_mib);
 }
 

@@ -10,6 +10,7 @@ from counting import *
 from scenario import tuned
 
 OVERHEAD_MIB = 96
+LITTLE_MIB = 8  # too little for it to be grown by that
 BLOCK_MIB = 128  # Linux takes memory in these
 LINES = by_size(100, 200, 400)
 
@@ -193,7 +194,7 @@ def grown_by_a_move():
 @test("a job that cannot be grown stands still, says why, and goes on with what its user gives it, and by itself when there is room")
 def frozen_and_resized():
     first, *others = sorted(nodes())
-    blockers = [fill(first, 128 + OVERHEAD_MIB + 16)] + [fill(name, 16) for name in others]
+    blockers = [fill(first, 128 + OVERHEAD_MIB + LITTLE_MIB)] + [fill(name, LITTLE_MIB) for name in others]
     try:
         job = start_thrashing("--memory-max", "384M")
         await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
@@ -205,8 +206,8 @@ def frozen_and_resized():
         check_in("is frozen", refused("resize", "--memory", "96M", str(job)), "less")
         check_in("neither has another node", refused("resize", "--memory", "384M", str(job)), "what there is not")
         check_equal(show(job)["state"], "SUSPENDED", "its state after that")
-        # Less than a step by which it would be grown, of which there is enough.
-        check_in("140M", berth("resize", "--memory", "140M", "--wait", str(job), timeout=300), "what it says")
+        more = f"{128 + LITTLE_MIB}M"
+        check_in(more, berth("resize", "--memory", more, "--wait", str(job), timeout=300), "what it says")
         await_true("it stands still again", lambda: show(job)["state"] == "SUSPENDED", 300)
     finally:
         for blocker in blockers:

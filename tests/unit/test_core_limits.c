@@ -615,6 +615,64 @@ static void guest_that_stands_still_at_its_limit_moves_to_room_that_came_free(vo
     run(stays);
 }
 
+static void guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 m=400 mmax=800 limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=1 m=570 limit=100000 -> START 2.1@1\n"
+        "submit 3 v=1 m=6 limit=100000 -> START 3.1@1\n"
+        "running 2.1\n"
+        "running 3.1\n"
+        "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "at 60\n"
+        "timer\n" /* 24 of the 25 that are a quarter of one */
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1 -> RESIZE 1.1@1^\n"
+        "resized 1.1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "holds 1 1 430\n");
+}
+
+static void guest_in_slack_that_stands_still_is_backed_and_gets_more(void **state)
+{
+    run(IDLE_NODE "submit 2 m=200 mmax=300 slack may-checkpoint limit=5000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 2.1 mem=190 left=10 psi=500 -> FREEZE 2.1@1~\n"
+                  "frozen 2.1\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 2.1@1\n" /* no ^: it stands still until it has more */
+                  "resized 2.1 -> RESIZE 2.1@1^\n"
+                  "resized 2.1 -> THAW 2.1@1\n"
+                  "thawed 2.1\n"
+                  "? 2 RUNNING none running\n"
+                  "holds 2 1 250\n");
+}
+
+/* Each time for twice as long. */
+static void guest_that_does_not_take_more_is_left_alone_for_longer(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 m=400 mmax=800 notify limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1 failed\n"
+        "at 300\n"
+        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1 failed\n"
+        "at 899\n"
+        "report 1.1 mem=390 left=10 psi=500\n"
+        "at 900\n"
+        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "at 931\n"
+        "report 1.1 mem=490 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1 failed\n"
+        "at 1231\n"
+        "report 1.1 mem=490 left=10 psi=500 -> RESIZE 1.1@1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,6 +699,9 @@ int main(void)
         cmocka_unit_test(shortage_ends_with_more_memory_alone),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_is_first_when_room_comes_free),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_moves_to_room_that_came_free),
+        cmocka_unit_test(guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step),
+        cmocka_unit_test(guest_in_slack_that_stands_still_is_backed_and_gets_more),
+        cmocka_unit_test(guest_that_does_not_take_more_is_left_alone_for_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -323,6 +323,32 @@ static void job_frozen_at_its_limit_goes_on_with_more(void **state)
              "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n");
 }
 
+/* RESIZE has let it go on before its user, or an operator, wanted it to stand still. */
+static void job_that_is_frozen_while_it_gets_more_stands_still(void **state)
+{
+    const char *begun =
+        "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "resize 1 m=600 -> RESIZE 1.1@1^=1/600\n";
+    g_autofree char *stands = g_strconcat(begun,
+                                          "freeze 1\n"
+                                          "resized 1.1 -> FREEZE 1.1@1\n"
+                                          "frozen 1.1\n"
+                                          "? 1 SUSPENDED frozen-by-user running\n"
+                                          "holds 1 1 600\n"
+                                          "thaw 1 -> THAW 1.1@1\n"
+                                          "thawed 1.1\n"
+                                          "? 1 RUNNING none running\n",
+                                          NULL);
+    g_autofree char *runs = g_strconcat(begun,
+                                        "freeze 1\n"
+                                        "resized 1.1 failed -> FREEZE 1.1@1\n"
+                                        "frozen 1.1 failed -> THAW 1.1@1\n"
+                                        "thawed 1.1\n"
+                                        "? 1 RUNNING none running\n",
+                                        NULL);
+    run_with(NO_GROWTH, stands);
+    run_with(NO_GROWTH, runs);
+}
+
 static void job_frozen_at_its_limit_goes_on_with_more_over_a_restart(void **state)
 {
     run_with(NO_GROWTH,
@@ -388,6 +414,7 @@ int main(void)
         cmocka_unit_test(resized_job_starts_again_as_it_was_submitted),
         cmocka_unit_test(size_outlives_a_restart),
         cmocka_unit_test(job_frozen_at_its_limit_goes_on_with_more),
+        cmocka_unit_test(job_that_is_frozen_while_it_gets_more_stands_still),
         cmocka_unit_test(job_frozen_at_its_limit_goes_on_with_more_over_a_restart),
         cmocka_unit_test(job_frozen_at_its_limit_goes_on_where_there_is_more),
         cmocka_unit_test(job_frozen_at_its_limit_may_go_on_as_it_is),

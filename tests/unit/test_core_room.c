@@ -518,6 +518,21 @@ static void frozen_guest_stays_at_its_limit_when_its_growth_is_given_up(void **s
                      "released 3.1 -> RESIZE 1.1@1^=1/600\n");
 }
 
+/* It does not wait for room any more, and is not frozen again at once. */
+static void frozen_guest_that_waits_for_more_may_go_on_as_it_is(void **state)
+{
+    run(MAY_GROW("") "report 1.1 cpu=100 mem=390 left=10 psi=300 -> CHECKPOINT 3.1@1~\n"
+                     "at 340\n"
+                     "timer\n"
+                     "report 1.1 cpu=100 mem=390 left=10 psi=300 -> FREEZE 1.1@1\n"
+                     "frozen 1.1\n"
+                     "resize 1 m=600\n"
+                     "thaw 1 -> THAW 1.1@1\n"
+                     "thawed 1.1\n"
+                     "? 1 RUNNING none running\n"
+                     "holds 1 1 400\n");
+}
+
 /* 9 is in slack on node 4, and has room on node 3. Two guests wait to be moved to node 2 meanwhile, as many as may move at a
  * time in the cluster. */
 #define LEAVES_NODE_4(moves)                                                                       \
@@ -622,6 +637,7 @@ int main(void)
         cmocka_unit_test(growth_that_waits_outlives_a_restart),
         cmocka_unit_test(guest_at_its_limit_waits_for_its_growth),
         cmocka_unit_test(frozen_guest_stays_at_its_limit_when_its_growth_is_given_up),
+        cmocka_unit_test(frozen_guest_that_waits_for_more_may_go_on_as_it_is),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,8 +105,8 @@ static const ReasonCase reasons[] = {
       .memory_max_mib = 128,
       .is_suspended = TRUE},
      "it needs more than its 64 MiB of memory, for more there was no room, and it stands still; "
-     "when there is some, it is given more, up to 128 MiB, and goes on; berth thaw lets it go on "
-     "as it is"},
+     "when there is some, it is given more, up to 128 MiB, and goes on; berth resize --memory "
+     "gives it what little there is, berth thaw lets it go on as it is"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
       .memory_mib = 64,
       .memory_max_mib = 64,
