@@ -53,6 +53,7 @@ static Berth__TopRequest request_of(const Top *top, guint n_nodes, guint n_guest
     request.order = top->look.order;
     request.node_limit = n_nodes;
     request.guest_limit = n_guests;
+    request.node_skip = top->look.node_skip;
     request.guest_skip = top->look.guest_skip;
     if (top->node != NULL)
         request.node = top->node;
@@ -171,8 +172,10 @@ static void take_reply(Top *top, Berth__TopReply *reply)
     g_clear_pointer(&top->note, g_free);
     g_clear_pointer(&top->reply, free_reply);
     top->reply = reply;
-    if (top->look.guest_skip > 0 && reply->n_guests == 0) {
-        top->look.guest_skip = 0; /* there are fewer now */
+    gboolean are_fewer = (top->look.guest_skip > 0 && reply->n_guests == 0) ||
+                         (top->look.node_skip > 0 && reply->n_nodes == 0);
+    if (are_fewer) {
+        top->look.node_skip = top->look.guest_skip = 0;
         ask_soon(top);
     }
 }
@@ -265,20 +268,40 @@ static gboolean on_tick(gpointer user_data)
 
 /* --- keys and signals --------------------------------------------------------------------------- */
 
-static guint page_of(const Top *top)
+/* What is on the screen now. */
+static void pages_of(const Top *top, guint *out_nodes, guint *out_guests)
 {
-    guint nodes = 0, guests = 0;
+    *out_nodes = *out_guests = 0;
     if (top->reply != NULL)
         berth_top_share(top->look.height, (guint)top->reply->n_nodes, (guint)top->reply->n_guests,
-                        &nodes, &guests);
-    return MAX(guests, 2) - 1;
+                        out_nodes, out_guests);
 }
 
-static void move_by(Top *top, gint by)
+static guint moved(guint skip, gint by, guint32 total)
+{
+    return (guint)CLAMP((gint64)skip + by, 0, total > 0 ? (gint64)total - 1 : 0);
+}
+
+static void move_guests_by(Top *top, gint by)
 {
     guint32 total = top->reply != NULL ? top->reply->guests_total : 0;
-    gint64 skip = (gint64)top->look.guest_skip + by;
-    top->look.guest_skip = (guint)CLAMP(skip, 0, total > 0 ? total - 1 : 0);
+    top->look.guest_skip = moved(top->look.guest_skip, by, total);
+    ask_soon(top);
+}
+
+static void page_guests(Top *top, gint direction)
+{
+    guint nodes, guests;
+    pages_of(top, &nodes, &guests);
+    move_guests_by(top, direction * ((gint)MAX(guests, 2) - 1));
+}
+
+static void page_nodes(Top *top, gint direction)
+{
+    guint nodes, guests;
+    guint32 total = top->reply != NULL ? top->reply->nodes_total : 0;
+    pages_of(top, &nodes, &guests);
+    top->look.node_skip = moved(top->look.node_skip, direction * (gint)MAX(nodes, 1), total);
     ask_soon(top);
 }
 
@@ -301,16 +324,20 @@ static void take_key(Top *top, const char *key)
     } else if (*key == '\032') {
         suspend(top);
     } else if (*key == ' ' || g_str_equal(key, "\033[6~")) {
-        move_by(top, (gint)page_of(top));
+        page_guests(top, 1);
     } else if (g_str_equal(key, "\033[5~")) {
-        move_by(top, -(gint)page_of(top));
+        page_guests(top, -1);
+    } else if (*key == '>') {
+        page_nodes(top, 1);
+    } else if (*key == '<') {
+        page_nodes(top, -1);
     } else if (g_str_equal(key, "\033[A") || g_str_equal(key, "\033OA")) {
-        move_by(top, -1);
+        move_guests_by(top, -1);
     } else if (g_str_equal(key, "\033[B") || g_str_equal(key, "\033OB")) {
-        move_by(top, 1);
+        move_guests_by(top, 1);
     } else if (berth_top_order_of_key(*key, &order)) {
         top->look.order = order;
-        top->look.guest_skip = 0;
+        top->look.node_skip = top->look.guest_skip = 0;
         ask_soon(top);
     }
 }

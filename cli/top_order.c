@@ -4,10 +4,21 @@
 
 #include <string.h>
 
-static guint32 worst_of_node(const Berth__NodeUsage *usage)
+/* Above what any node tells of its stalls. */
+#define PRESSED 1000000u
+
+typedef struct {
+    Berth__TopRequest__Order by;
+    guint64 now_usec; /* of the snapshot */
+} Order;
+
+static guint64 pressure_of_node(const Berth__Node *node, guint64 now_usec)
 {
-    return usage != NULL ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some)
-                         : 0;
+    const Berth__NodeUsage *usage = node->usage;
+    guint64 first = node->pressed_until_usec > now_usec ? PRESSED : 0;
+    return first + (usage != NULL
+                        ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some)
+                        : 0);
 }
 
 static guint32 worst_of_guest(const Berth__TopGuest *guest)
@@ -21,17 +32,17 @@ static guint32 worst_of_guest(const Berth__TopGuest *guest)
 }
 
 /* One that is away uses nothing. */
-static guint64 key_of_node(const Berth__Node *node, Berth__TopRequest__Order order)
+static guint64 key_of_node(const Berth__Node *node, const Order *order)
 {
     if (node->state != BERTH__NODE_STATE__NODE_UP)
         return 0;
-    switch (order) {
+    switch (order->by) {
     case BERTH__TOP_REQUEST__ORDER__BY_CPU:
         return node->used_milli;
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
         return node->used_mib;
     case BERTH__TOP_REQUEST__ORDER__BY_PRESSURE:
-        return worst_of_node(node->usage);
+        return pressure_of_node(node, order->now_usec);
     default:
         return 0;
     }
@@ -70,21 +81,21 @@ static gint compare_keys(guint64 a, guint64 b)
 
 static gint compare_nodes(gconstpointer a, gconstpointer b, gpointer order)
 {
-    Berth__TopRequest__Order by = *(Berth__TopRequest__Order *)order;
-    return compare_keys(key_of_node(*(Berth__Node *const *)a, by),
-                        key_of_node(*(Berth__Node *const *)b, by));
+    return compare_keys(key_of_node(*(Berth__Node *const *)a, order),
+                        key_of_node(*(Berth__Node *const *)b, order));
 }
 
 static gint compare_guests(gconstpointer a, gconstpointer b, gpointer order)
 {
-    Berth__TopRequest__Order by = *(Berth__TopRequest__Order *)order;
+    Berth__TopRequest__Order by = ((const Order *)order)->by;
     return compare_keys(key_of_guest(*(Berth__TopGuest *const *)a, by),
                         key_of_guest(*(Berth__TopGuest *const *)b, by));
 }
 
 /* The sort is a stable one. */
-void berth_top_put_in_order(Berth__TopReply *snapshot, Berth__TopRequest__Order order)
+void berth_top_put_in_order(Berth__TopReply *snapshot, Berth__TopRequest__Order by)
 {
+    Order order = {by, snapshot->now_usec};
     g_qsort_with_data(snapshot->nodes, (gint)snapshot->n_nodes, sizeof *snapshot->nodes,
                       compare_nodes, &order);
     g_qsort_with_data(snapshot->guests, (gint)snapshot->n_guests, sizeof *snapshot->guests,

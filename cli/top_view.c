@@ -330,20 +330,27 @@ static void add_table(GPtrArray *lines, const BerthTopLook *look, BerthTable *ta
         add_line(lines, look, g_ptr_array_index(rows, i));
 }
 
+static void add_which(GString *text, const char *what, guint skip, guint n, guint total)
+{
+    if (n < total || skip > 0)
+        g_string_append_printf(text, "%s %u-%u of %u; ", what, MIN(skip + 1, skip + n), skip + n,
+                               total);
+}
+
 /* Which of how many, where not all are shown. */
 static void add_end(GPtrArray *lines, const BerthTopLook *look, const Berth__TopReply *reply,
                     guint n_nodes, guint n_guests)
 {
     g_autoptr(GString) text = g_string_new(look->note);
-    if (look->note == NULL && n_nodes < reply->nodes_total)
-        g_string_append_printf(text, "%u of %u nodes; ", n_nodes, reply->nodes_total);
-    if (look->note == NULL && (n_guests < reply->guests_total || look->guest_skip > 0))
-        g_string_append_printf(text, "guests %u-%u of %u; ",
-                               MIN(look->guest_skip + 1, look->guest_skip + n_guests),
-                               look->guest_skip + n_guests, reply->guests_total);
+    if (look->note == NULL)
+        add_which(text, "nodes", look->node_skip, n_nodes, reply->nodes_total);
+    if (look->note == NULL)
+        add_which(text, "guests", look->guest_skip, n_guests, reply->guests_total);
     if (look->note == NULL && look->has_keys)
-        g_string_append_printf(text, "by %s; keys: c m p t v n sort, arrows and pages move, q ends",
-                               berth_top_order_name(look->order));
+        g_string_append_printf(text,
+                               "by %s; keys: c m p t v n sort, arrows and pages move%s, q ends",
+                               berth_top_order_name(look->order),
+                               n_nodes < reply->nodes_total ? ", < and > nodes" : "");
     if (text->len > 0)
         add_linef(lines, look, "%s", text->str);
 }

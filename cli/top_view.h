@@ -10,9 +10,9 @@ typedef struct {
     guint width;  /* columns; 0 = as many as are needed */
     guint height; /* lines; 0 = as many as there are */
     Berth__TopRequest__Order order;
-    guint guest_skip;  /* so many guests come before the first of the snapshot */
-    const char *note;  /* NULL, or what is said at the end in place of the keys */
-    gboolean has_keys; /* tell them */
+    guint node_skip, guest_skip; /* so many come before the first of the snapshot */
+    const char *note;            /* NULL, or what is said at the end in place of the keys */
+    gboolean has_keys;           /* tell them */
 } BerthTopLook;
 
 /* So many lines of nodes and of guests fit, where there are so many. */

@@ -14,6 +14,8 @@
 /* A ranking is as good as new for so long, and for so many times as long as it took. */
 #define FRESH_USEC  G_USEC_PER_SEC
 #define FRESH_TIMES 10
+/* Above what any node tells of its stalls. */
+#define PRESSED 1000000u
 
 struct BerthTop {
     BerthDaemon *daemon;
@@ -48,9 +50,19 @@ void berth_top_free(BerthTop *top)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
+/* Those that are short of memory, or are about to be, come before all that stall (cli/top_order.c has the same). */
+static guint64 pressure_of_node(const BerthTop *top, const BerthCoreNode *node,
+                                const Berth__NodeUsage *usage)
+{
+    gint64 now_usec = berth_engine_now_usec(top->daemon->engine);
+    guint64 first = node->pressed_until_usec > now_usec ? PRESSED : 0;
+    return first +
+           (usage ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some) : 0);
+}
+
 /* One that is away uses nothing. */
-static guint64 key_of_node(const BerthCoreNode *node, const Berth__NodeUsage *usage,
-                           Berth__TopRequest__Order order)
+static guint64 key_of_node(const BerthTop *top, const BerthCoreNode *node,
+                           const Berth__NodeUsage *usage, Berth__TopRequest__Order order)
 {
     if (node->state != BERTH_NODE_UP)
         return 0;
@@ -60,8 +72,7 @@ static guint64 key_of_node(const BerthCoreNode *node, const Berth__NodeUsage *us
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
         return node->used_mib;
     case BERTH__TOP_REQUEST__ORDER__BY_PRESSURE:
-        return usage ? MAX(MAX(usage->psi_cpu_some, usage->psi_memory_some), usage->psi_io_some)
-                     : 0;
+        return pressure_of_node(top, node, usage);
     default:
         return 0;
     }
@@ -158,7 +169,7 @@ static void rank_node(BerthTop *top, const BerthNodeEntry *entry, GArray *ids)
     if ((*top->node && !g_str_equal(entry->name, top->node)) ||
         !berth_core_get_node(top->daemon->core, entry->handle, &node))
         return;
-    BerthRanked ranked = {.key = key_of_node(&node, entry->usage, top->order),
+    BerthRanked ranked = {.key = key_of_node(top, &node, entry->usage, top->order),
                           .node = entry->handle,
                           .name = entry->name};
     berth_ranking_add(top->nodes, &ranked);

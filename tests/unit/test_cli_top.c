@@ -294,6 +294,12 @@ static void end_of_the_screen_tells_order_and_keys(void **state)
     look.guest_skip = 10;
     g_autofree char *some = text_of(snapshot, look);
     assert_contains(some, "\nguests 11-14 of 70; by pressure");
+    snapshot->reply.nodes_total = 1000;
+    look.node_skip = 20;
+    g_autofree char *of_many = text_of(snapshot, look);
+    assert_contains(
+        of_many,
+        "\nnodes 21-22 of 1000; guests 11-14 of 70; by pressure; keys: c m p t v n sort, ");
     look.note = "berthd does not run; trying again";
     g_autofree char *away = text_of(snapshot, look);
     assert_true(g_str_has_suffix(away, "\nberthd does not run; trying again"));
@@ -342,6 +348,19 @@ static void assert_order(const Snapshot *snapshot, const char *nodes, const char
         g_string_append_printf(got_jobs, "%u ", (guint)reply->guests[i]->task->job);
     assert_string_equal(got_nodes->str, nodes);
     assert_string_equal(got_jobs->str, jobs);
+}
+
+/* However much others stall. */
+static void nodes_that_are_short_of_memory_come_first_by_pressure(void **state)
+{
+    Snapshot *snapshot = *state;
+    const Berth__Node *second = &snapshot->nodes[1];
+    snapshot->nodes[1].pressed_until_usec = NOW_USEC + 1;
+    berth_top_put_in_order(&snapshot->reply, BERTH__TOP_REQUEST__ORDER__BY_PRESSURE);
+    assert_ptr_equal(snapshot->reply.nodes[0], second);
+    snapshot->nodes[1].pressed_until_usec = NOW_USEC;
+    berth_top_put_in_order(&snapshot->reply, BERTH__TOP_REQUEST__ORDER__BY_PRESSURE);
+    assert_ptr_equal(snapshot->reply.nodes[1], second);
 }
 
 static void all_of_it_is_put_in_the_order_that_is_wanted(void **state)
@@ -411,6 +430,7 @@ int main(void)
         OF_SNAPSHOT(lines_fit_any_screen),
         OF_SNAPSHOT(narrow_screen_keeps_what_says_most),
         OF_SNAPSHOT(end_of_the_screen_tells_order_and_keys),
+        OF_SNAPSHOT(nodes_that_are_short_of_memory_come_first_by_pressure),
         OF_SNAPSHOT(all_of_it_is_put_in_the_order_that_is_wanted),
         OF_SNAPSHOT(pages_show_each_once),
         cmocka_unit_test(nodes_and_guests_share_the_screen),
