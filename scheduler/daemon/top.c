@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the view at a glance: sums over the cluster, and the first of its nodes and guests in an order. To look at all of
  * them costs O(nodes + guests), and others wait meanwhile: the latest ranking serves whoever asks for the same soon
- * after, however many do, and however many pages they ask for. What is shown is as it is when it is shown. */
+ * after, however many do, and however many pages they ask for. Each user may ask for his own guests: that ranking of the nodes,
+ * and a list of who is where, serve all of them, and what each costs is to go through the list. What is shown is as it is when
+ * it is shown. */
 #include "config.h"
 
 #include "scheduler/daemon/top.h"
@@ -17,14 +19,26 @@
 /* Above what any node tells of its stalls. */
 #define PRESSED 1000000u
 
+/* Of what is kept for a while. */
+typedef struct {
+    gint64 made_usec; /* monotonic */
+    gint64 cost_usec;
+} Age;
+
+typedef struct {
+    BerthGuestId id;
+    guint32 node;
+    const char *user; /* interned */
+} Listed;
+
 struct BerthTop {
     BerthDaemon *daemon;
     Berth__TopRequest__Order order;
     char *node, *user;            /* "" = all */
     BerthRanking *nodes, *guests; /* NULL = there is none yet */
-    Berth__TopReply sums;         /* without nodes and guests */
-    gint64 ranked_usec;           /* monotonic */
-    gint64 cost_usec;
+    GArray *listed;               /* Listed: all guests; NULL likewise */
+    Age nodes_age, listed_age;
+    Berth__TopReply sums; /* without nodes and guests */
 };
 
 BerthTop *berth_top_new(BerthDaemon *daemon)
@@ -38,6 +52,7 @@ static void forget(BerthTop *top)
 {
     g_clear_pointer(&top->nodes, berth_ranking_free);
     g_clear_pointer(&top->guests, berth_ranking_free);
+    g_clear_pointer(&top->listed, g_array_unref);
     g_clear_pointer(&top->node, g_free);
     g_clear_pointer(&top->user, g_free);
 }
@@ -143,17 +158,13 @@ static guint64 key_of_guest(const BerthTop *top, const BerthTaskEntry *entry,
     }
 }
 
-static gboolean is_of_user(const BerthTop *top, const BerthGuestId *id)
-{
-    const BerthJobEntry *job = berth_job_table_find(top->daemon->jobs, id->job);
-    return job && (!*top->user || g_str_equal(job->job->user, top->user));
-}
-
-static void rank_guest(BerthTop *top, const BerthNodeEntry *node, const BerthGuestId *id)
+static void rank_guest(BerthTop *top, const Listed *listed)
 {
     BerthCoreGuest guest;
+    const BerthGuestId *id = &listed->id;
+    const BerthNodeEntry *node = berth_node_table_find(top->daemon->nodes, listed->node);
     const BerthTaskEntry *entry = berth_job_table_find_task(top->daemon->jobs, id->job, id->task);
-    if (!entry || !is_of_user(top, id) ||
+    if (!entry || !node ||
         !berth_core_get_guest(top->daemon->core, id->job, id->task, id->guest, &guest))
         return;
     BerthRanked ranked = {key_of_guest(top, entry, &guest), node->handle, node->name, *id};
@@ -163,7 +174,7 @@ static void rank_guest(BerthTop *top, const BerthNodeEntry *node, const BerthGue
     top->sums.guests_moving += guest.op == BERTH_OP_MIGRATING && !guest.waits_for_room;
 }
 
-static void rank_node(BerthTop *top, const BerthNodeEntry *entry, GArray *ids)
+static void rank_node(BerthTop *top, const BerthNodeEntry *entry)
 {
     BerthCoreNode node;
     if ((*top->node && !g_str_equal(entry->name, top->node)) ||
@@ -174,43 +185,115 @@ static void rank_node(BerthTop *top, const BerthNodeEntry *entry, GArray *ids)
                           .name = entry->name};
     berth_ranking_add(top->nodes, &ranked);
     add_sums(&top->sums, &node);
-    g_array_set_size(ids, 0);
-    berth_core_add_guests_of(top->daemon->core, entry->handle, ids);
-    for (guint i = 0; i < ids->len; i++)
-        rank_guest(top, entry, &g_array_index(ids, BerthGuestId, i));
 }
 
-/* --- ranking ---------------------------------------------------------------------------------- */
+/* --- what is kept ----------------------------------------------------------------------------- */
 
-static gboolean is_fresh(const BerthTop *top, const Berth__TopRequest *request)
+static gboolean is_young(const Age *age)
 {
-    gint64 age_usec = g_get_monotonic_time() - top->ranked_usec;
-    return top->nodes && top->order == request->order && g_str_equal(top->node, request->node) &&
-           g_str_equal(top->user, request->user) &&
-           age_usec < MAX(FRESH_USEC, FRESH_TIMES * top->cost_usec);
+    return g_get_monotonic_time() - age->made_usec < MAX(FRESH_USEC, FRESH_TIMES * age->cost_usec);
 }
 
-static void rank(BerthTop *top, const Berth__TopRequest *request)
+static Age age_since(gint64 begin_usec)
 {
-    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
-    guint32 n = berth_core_n_nodes(top->daemon->core);
+    gint64 now_usec = g_get_monotonic_time();
+    return (Age){now_usec, now_usec - begin_usec};
+}
+
+static void rank_nodes(BerthTop *top)
+{
     gint64 begin_usec = g_get_monotonic_time();
-    forget(top);
-    top->order = request->order;
-    top->node = g_strdup(request->node);
-    top->user = g_strdup(request->user);
+    guint32 n = berth_core_n_nodes(top->daemon->core);
+    g_clear_pointer(&top->nodes, berth_ranking_free);
     top->nodes = berth_ranking_new();
-    top->guests = berth_ranking_new();
     berth__top_reply__init(&top->sums);
     for (guint32 handle = 1; handle <= n; handle++) {
         const BerthNodeEntry *entry = berth_node_table_find(top->daemon->nodes, handle);
         if (entry)
-            rank_node(top, entry, ids);
+            rank_node(top, entry);
     }
     berth_ranking_at(top->nodes, 0); /* it takes as long as all that follow */
-    berth_ranking_at(top->guests, 0);
-    top->ranked_usec = g_get_monotonic_time();
-    top->cost_usec = top->ranked_usec - begin_usec;
+    top->nodes_age = age_since(begin_usec);
+}
+
+static void list_guests_of(BerthTop *top, guint32 node, GArray *ids)
+{
+    g_array_set_size(ids, 0);
+    berth_core_add_guests_of(top->daemon->core, node, ids);
+    for (guint i = 0; i < ids->len; i++) {
+        Listed listed = {.id = g_array_index(ids, BerthGuestId, i), .node = node};
+        const BerthJobEntry *job = berth_job_table_find(top->daemon->jobs, listed.id.job);
+        if (!job)
+            continue;
+        listed.user = g_intern_string(job->job->user);
+        g_array_append_val(top->listed, listed);
+    }
+}
+
+static void list_guests(BerthTop *top)
+{
+    gint64 begin_usec = g_get_monotonic_time();
+    guint32 n = berth_core_n_nodes(top->daemon->core);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
+    if (!top->listed)
+        top->listed = g_array_new(FALSE, FALSE, sizeof(Listed));
+    g_array_set_size(top->listed, 0);
+    for (guint32 handle = 1; handle <= n; handle++)
+        list_guests_of(top, handle, ids);
+    top->listed_age = age_since(begin_usec);
+}
+
+/* USER: interned; NULL = all. */
+static gboolean is_asked_for(const BerthTop *top, const Listed *listed, const char *user)
+{
+    if (user && listed->user != user)
+        return FALSE;
+    const BerthNodeEntry *node = berth_node_table_find(top->daemon->nodes, listed->node);
+    return !*top->node || (node && g_str_equal(node->name, top->node));
+}
+
+/* All of them for all users at once is what listing them costs, too. */
+static void rank_guests(BerthTop *top)
+{
+    gint64 begin_usec = g_get_monotonic_time();
+    /* Who has no guest has no name here, and gets none: people may ask for any. */
+    GQuark known = g_quark_try_string(top->user);
+    const char *user = !*top->user ? NULL : known != 0 ? g_quark_to_string(known) : "";
+    g_clear_pointer(&top->guests, berth_ranking_free);
+    top->guests = berth_ranking_new();
+    top->sums.guests_total = top->sums.guests_slack = top->sums.guests_moving = 0;
+    for (guint i = 0; i < top->listed->len; i++) {
+        const Listed *listed = &g_array_index(top->listed, Listed, i);
+        if (is_asked_for(top, listed, user))
+            rank_guest(top, listed);
+    }
+    berth_ranking_at(top->guests, 0); /* as above */
+    if (!user)
+        top->listed_age.cost_usec += g_get_monotonic_time() - begin_usec;
+}
+
+static void refresh(BerthTop *top, const Berth__TopRequest *request)
+{
+    gboolean is_same_view =
+        top->nodes && top->order == request->order && g_str_equal(top->node, request->node);
+    gboolean are_nodes_old = !is_same_view || !is_young(&top->nodes_age);
+    gboolean is_list_old = !top->listed || !is_young(&top->listed_age);
+    gboolean is_same_user = top->user && g_str_equal(top->user, request->user);
+    if (!is_same_view) {
+        top->order = request->order;
+        g_free(top->node);
+        top->node = g_strdup(request->node);
+    }
+    if (!is_same_user) {
+        g_free(top->user);
+        top->user = g_strdup(request->user);
+    }
+    if (are_nodes_old)
+        rank_nodes(top);
+    if (is_list_old)
+        list_guests(top);
+    if (are_nodes_old || is_list_old || !is_same_user || !top->guests)
+        rank_guests(top);
 }
 
 /* --- what is shown ---------------------------------------------------------------------------- */
@@ -328,7 +411,6 @@ void berth_top_answer(BerthTop *top, const Berth__TopRequest *request, BerthRpcC
         berth_rpc_call_fail(call, error);
         return;
     }
-    if (!is_fresh(top, request))
-        rank(top, request);
+    refresh(top, request);
     reply(top, request, call);
 }

@@ -58,6 +58,11 @@ static void top_without_a_terminal_shows_all_once(void **state)
     assert_true(g_str_has_suffix(json, "}\n"));
     g_autofree char *others = cli_output_of(CLI(test->berthd, "top", "--user", "nobody"));
     assert_contains(others, "1 of 1 node up, 0 guests");
+    g_autofree char *of_root = cli_output_of(CLI(test->berthd, "top", "--user", "root"));
+    assert_contains(of_root, "1 of 1 node up, 1 guest (0 in slack");
+    assert_contains(of_root, "vCPUs   64: 64 reserved, ");
+    g_autofree char *of_node = cli_output_of(CLI(test->berthd, "top", "--node", "n1"));
+    assert_contains(of_node, "1 of 1 node up, 1 guest (0 in slack");
     g_autoptr(CliProcess) nowhere = CLI(test->berthd, "top", "--node", "n9", "--once");
     assert_cli_status(nowhere, 1);
     assert_contains(cli_err(nowhere), "there is no node \"n9\"; berth node ls");
