@@ -21,6 +21,7 @@ struct BerthJobTable {
     GHashTable *jobs;     /* guint64 -> Slot */
     GHashTable *by_image; /* name -> count */
     GHashTable *by_user;  /* uid -> count */
+    guint n_counted;      /* the sum of these */
 };
 
 typedef struct {
@@ -95,6 +96,12 @@ guint berth_job_table_count_image(BerthJobTable *table, const char *image)
 guint berth_job_table_count_user(BerthJobTable *table, guint32 uid)
 {
     return GPOINTER_TO_UINT(g_hash_table_lookup(table->by_user, GUINT_TO_POINTER(uid)));
+}
+
+guint berth_job_table_count_all(BerthJobTable *table, guint *out_users)
+{
+    *out_users = g_hash_table_size(table->by_user);
+    return table->n_counted;
 }
 
 static Berth__StoredTask *new_task(guint64 job, guint32 index)
@@ -222,6 +229,7 @@ static void set_image_count(BerthJobTable *table, const char *image, guint count
 
 static void set_user_count(BerthJobTable *table, guint32 uid, guint count)
 {
+    table->n_counted += count - berth_job_table_count_user(table, uid);
     if (count == 0) {
         g_hash_table_remove(table->by_user, GUINT_TO_POINTER(uid));
         return;

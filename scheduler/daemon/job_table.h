@@ -75,6 +75,8 @@ Berth__Job *berth_job_entry_record(const BerthJobEntry *entry);
 /* Jobs that are not final, by image and by user. A job counts from add() until finished(). */
 guint berth_job_table_count_image(BerthJobTable *table, const char *image);
 guint berth_job_table_count_user(BerthJobTable *table, guint32 uid);
+/* ... of all users; OUT_USERS: of how many. */
+guint berth_job_table_count_all(BerthJobTable *table, guint *out_users);
 /* The job has reached a final state; it stays in the table until its guest is released.
  * Idempotent. */
 void berth_job_table_finished(BerthJobTable *table, guint64 job);

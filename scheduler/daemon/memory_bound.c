@@ -96,6 +96,12 @@ static guint64 own_bytes(void)
     return (guint64)(resident - shared) * (guint64)sysconf(_SC_PAGESIZE);
 }
 
+/* What is left is for those who have no more jobs than others. */
+static gboolean is_shared_out(const BerthMemoryBound *bound)
+{
+    return bound->bytes >= bound->max_bytes / 4 * 3;
+}
+
 static void look(BerthMemoryBound *bound)
 {
     gint64 now_usec = g_get_monotonic_time();
@@ -103,18 +109,39 @@ static void look(BerthMemoryBound *bound)
         return;
     bound->looked_usec = now_usec;
     bound->bytes = own_bytes();
-    if (bound->bytes < bound->max_bytes || now_usec - bound->trimmed_usec < TRIM_USEC)
+    if (!is_shared_out(bound) || now_usec - bound->trimmed_usec < TRIM_USEC)
         return;
     bound->trimmed_usec = now_usec;
     malloc_trim(0);
     bound->bytes = own_bytes();
 }
 
-gboolean berth_memory_bound_check(BerthMemoryBound *bound, GError **error)
+static gboolean has_more_than_others(const BerthMemoryJobs *jobs)
+{
+    return (guint64)jobs->of_user * jobs->n_users > jobs->of_all;
+}
+
+static gboolean check_share(BerthMemoryBound *bound, const BerthMemoryJobs *jobs, GError **error)
+{
+    if (!is_shared_out(bound) || !has_more_than_others(jobs))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                "you have %u of the %u jobs that have not ended, of %u users, and berthd takes "
+                "%" G_GUINT64_FORMAT " MiB of memory, of the %" G_GUINT64_FORMAT
+                " that it may (memory_max): what is left is for others; submit it when some of "
+                "yours have ended, or "
+                "many tasks as one array",
+                jobs->of_user, jobs->of_all, jobs->n_users, bound->bytes / MIB,
+                bound->max_bytes / MIB);
+    return FALSE;
+}
+
+gboolean berth_memory_bound_check(BerthMemoryBound *bound, const BerthMemoryJobs *jobs,
+                                  GError **error)
 {
     look(bound);
     if (bound->bytes < bound->max_bytes)
-        return TRUE;
+        return check_share(bound, jobs, error);
     berth_log_warning_limited(&bound->limit,
                               "no new jobs are taken: %" G_GUINT64_FORMAT
                               " MiB of memory are in use, of %" G_GUINT64_FORMAT " (memory_max)",

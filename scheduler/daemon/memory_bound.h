@@ -14,9 +14,18 @@ BerthMemoryBound *berth_memory_bound_new(guint64 max_mib);
 void berth_memory_bound_free(BerthMemoryBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMemoryBound, berth_memory_bound_free)
 
-/* FALSE with RESOURCE_EXHAUSTED, for who submits: it takes that much, or more. It is looked at a few times a second at most, so
+/* Jobs that have not ended: what takes the memory. */
+typedef struct {
+    guint of_user; /* of who submits */
+    guint of_all;
+    guint n_users; /* that have any */
+} BerthMemoryJobs;
+
+/* FALSE with RESOURCE_EXHAUSTED, for who submits: it takes that much, or more; or three quarters of it, and he has more jobs than
+ * the mean of all users: one alone never takes what others would submit with. It is looked at a few times a second at most, so
  * that it costs nothing to ask for each job. */
-gboolean berth_memory_bound_check(BerthMemoryBound *bound, GError **error);
+gboolean berth_memory_bound_check(BerthMemoryBound *bound, const BerthMemoryJobs *jobs,
+                                  GError **error);
 
 /* Bytes that there are for this process: HOST_BYTES, or less where its cgroup (version 2), or one above that, has a lower
  * memory.max. PROC_DIR, CGROUP_DIR: "/proc" and "/sys/fs/cgroup", but in tests. */

@@ -170,8 +170,11 @@ static gboolean check_key(const char *key, GError **error)
 gboolean berth_submission_check_present(const BerthSubmission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->group->daemon;
+    BerthMemoryJobs jobs = {.of_user =
+                                berth_job_table_count_user(daemon->jobs, submission->group->uid)};
+    jobs.of_all = berth_job_table_count_all(daemon->jobs, &jobs.n_users);
     if (!berth_engine_check(daemon->engine, error) ||
-        !berth_memory_bound_check(daemon->submissions->memory, error) ||
+        !berth_memory_bound_check(daemon->submissions->memory, &jobs, error) ||
         !check_user_limit(daemon, submission->group->uid, error))
         return FALSE;
     const Berth__Image *image =

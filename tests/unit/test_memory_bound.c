@@ -7,6 +7,10 @@
 #include "tests/lib/files.h"
 #include "tests/lib/tempdir.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #define HOST 4096
 
 static guint64 bytes_in(const char *dir)
@@ -74,7 +78,47 @@ static void bound_beyond_what_there_is_is_warned_of(void **state)
     g_autoptr(BerthMemoryBound) high = berth_memory_bound_new((guint64)1 << 40);
     assert_non_null(warned);
     assert_non_null(strstr(warned, "memory_max is 1099511627776 MiB"));
-    g_free(warned);
+    g_clear_pointer(&warned, g_free);
+}
+
+static guint64 own_mib(void)
+{
+    g_autofree char *text = NULL;
+    unsigned long long resident = 0, shared = 0;
+    assert_true(g_file_get_contents("/proc/self/statm", &text, NULL, NULL));
+    assert_int_equal(sscanf(text, "%*u %llu %llu", &resident, &shared), 2);
+    return (resident - shared) * (guint64)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static void assert_refused(BerthMemoryBound *bound, BerthMemoryJobs jobs, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean is_taken = berth_memory_bound_check(bound, &jobs, &error);
+    assert_int_equal(is_taken, why == NULL);
+    if (why != NULL)
+        assert_berth_error(error, BERTH_ERROR_RESOURCE_EXHAUSTED, why);
+}
+
+/* Who has most is refused first, and what is left is for others. */
+static void last_quarter_is_for_who_has_no_more_than_others(void **state)
+{
+    gsize bytes = (gsize)200 << 20;
+    g_autofree guint8 *taken = g_malloc(bytes);
+    memset(taken, 1, bytes);
+    guint64 own = own_mib();
+    assert_true(own >= 200);
+    g_autoptr(BerthMemoryBound) nearly = berth_memory_bound_new(own * 7 / 6);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 9, .of_all = 10, .n_users = 2},
+                   "you have 9 of the 10 jobs that have not ended, of 2 users");
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 1, .of_all = 10, .n_users = 2}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 5, .of_all = 10, .n_users = 2}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 0, .of_all = 10, .n_users = 1}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 10, .of_all = 10, .n_users = 1}, NULL);
+    g_autoptr(BerthMemoryBound) half = berth_memory_bound_new(own * 2);
+    assert_refused(half, (BerthMemoryJobs){.of_user = 9, .of_all = 10, .n_users = 2}, NULL);
+    g_autoptr(BerthMemoryBound) all = berth_memory_bound_new(own / 2);
+    assert_refused(all, (BerthMemoryJobs){.of_user = 0, .of_all = 10, .n_users = 1},
+                   "that it may (memory_max)");
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, tempdir_make, tempdir_remove)
@@ -86,6 +130,7 @@ int main(void)
         TEST(lowest_limit_of_the_cgroup_and_of_those_above_counts),
         TEST(file_that_says_nothing_limits_nothing),
         cmocka_unit_test(bound_beyond_what_there_is_is_warned_of),
+        cmocka_unit_test(last_quarter_is_for_who_has_no_more_than_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
