@@ -56,6 +56,7 @@ typedef struct {
     guint environment_max_bytes;
     guint user_jobs_max; /* unfinished jobs of one user */
     guint64 memory_max_mib;
+    guint64 state_kept_mib;
     guint user_connections_max;
     guint user_requests_per_sec; /* 0 = any number */
     guint array_tasks_max;       /* of one job */

@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/dependencies.h"
+#include "scheduler/daemon/disk_bound.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/job_records.h"
@@ -27,6 +28,7 @@
 struct BerthSubmissions {
     GHashTable *by_key; /* "UID:KEY" -> BerthSubmission, while under way */
     BerthMemoryBound *memory;
+    BerthDiskBound *disk;
     GQueue
         undecided; /* GPtrArray of BerthSubmission: of a call, when a turn's worth of them was decided on */
     guint next_turn; /* source for the first of these; 0 = there are none */
@@ -37,6 +39,7 @@ BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
     BerthSubmissions *submissions = g_new0(BerthSubmissions, 1);
     submissions->by_key = g_hash_table_new(g_str_hash, g_str_equal);
     submissions->memory = berth_memory_bound_new(daemon->config->memory_max_mib);
+    submissions->disk = berth_disk_bound_new(daemon->config->state, daemon->config->state_kept_mib);
     g_queue_init(&submissions->undecided);
     return submissions;
 }
@@ -45,6 +48,7 @@ void berth_submissions_free(BerthSubmissions *submissions)
 {
     g_hash_table_unref(submissions->by_key);
     berth_memory_bound_free(submissions->memory);
+    berth_disk_bound_free(submissions->disk);
     g_free(submissions);
 }
 
@@ -175,6 +179,7 @@ gboolean berth_submission_check_present(const BerthSubmission *submission, GErro
     jobs.of_all = berth_job_table_count_all(daemon->jobs, &jobs.n_users);
     if (!berth_engine_check(daemon->engine, error) ||
         !berth_memory_bound_check(daemon->submissions->memory, &jobs, error) ||
+        !berth_disk_bound_check(daemon->submissions->disk, error) ||
         !check_user_limit(daemon, submission->group->uid, error))
         return FALSE;
     const Berth__Image *image =
