@@ -10,29 +10,16 @@
 #include "scheduler/daemon/submit.h"
 
 #include "common/error.h"
-#include "scheduler/daemon/dependencies.h"
-#include "scheduler/daemon/disk_bound.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
-#include "scheduler/daemon/job_records.h"
-#include "scheduler/daemon/memory_bound.h"
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/submit_internal.h"
 
 #include <string.h>
 
-#define KEY_MAX_BYTES 128u
-#define JOBS_MAX      10000u /* in one call */
-#define JOBS_PER_TURN 100u   /* are decided on before others come between */
-
-struct BerthSubmissions {
-    GHashTable *by_key; /* "UID:KEY" -> BerthSubmission, while under way */
-    BerthMemoryBound *memory;
-    BerthDiskBound *disk;
-    GQueue
-        undecided; /* GPtrArray of BerthSubmission: of a call, when a turn's worth of them was decided on */
-    guint next_turn; /* source for the first of these; 0 = there are none */
-};
+#define KEY_MAX_BYTES   128u
+#define JOBS_MAX        10000u /* in one call */
+#define CHECKS_PER_TURN 500u   /* likewise, are checked */
 
 BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
 {
@@ -41,6 +28,7 @@ BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
     submissions->memory = berth_memory_bound_new(daemon->config->memory_max_mib);
     submissions->disk = berth_disk_bound_new(daemon->config->state, daemon->config->state_kept_mib);
     g_queue_init(&submissions->undecided);
+    g_queue_init(&submissions->unchecked);
     return submissions;
 }
 
@@ -187,189 +175,6 @@ gboolean berth_submission_check_present(const BerthSubmission *submission, GErro
     return image && berth_spec_check_disk(submission->spec, image->size_bytes, error);
 }
 
-/* --- the decision ------------------------------------------------------------------------------ */
-
-static GArray *find_nodes(const BerthSubmission *submission, GError **error)
-{
-    const Berth__JobSpec *spec = submission->spec;
-    g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(guint32));
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (gsize i = 0; i < spec->n_nodes; i++) {
-        guint32 handle = berth_core_find_node(submission->group->daemon->core, spec->nodes[i]);
-        if (handle == 0) {
-            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                        "there is no node \"%s\"; berth node ls shows those that there are",
-                        spec->nodes[i]);
-            return NULL;
-        }
-        if (g_hash_table_add(seen, GUINT_TO_POINTER(handle)))
-            g_array_append_val(nodes, handle);
-    }
-    return g_steal_pointer(&nodes);
-}
-
-/* Those of one turn. */
-static void on_committed(const GError *error, gpointer user_data)
-{
-    g_autoptr(GPtrArray) decided = user_data;
-    for (guint i = 0; i < decided->len; i++) {
-        BerthSubmission *submission = g_ptr_array_index(decided, i);
-        guint64 job = submission->job;
-        if (!error)
-            berth_job_numbers_given(submission->group->daemon->numbers, job);
-        berth_submission_answer(submission, job, error);
-    }
-}
-
-/* Also what was there when it was looked for: it may have been forgotten since (history.h). PUT: digests of those that are in the
- * batch. */
-static void put_blobs(const BerthSubmission *submission, GHashTable *put, BerthStoreBatch *batch)
-{
-    for (guint i = 0; i < submission->places->len; i++) {
-        const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (!place->to_storage && g_hash_table_add(put, (gpointer)place->digest))
-            berth_store_batch_put_blob(batch, place->digest, place->content);
-    }
-}
-
-static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **error)
-{
-    const BerthSubmitGroup *group = submission->group;
-    BerthDaemon *daemon = group->daemon;
-    g_autoptr(GArray) nodes = NULL;
-    if (!berth_submission_check_present(submission, error) ||
-        !(nodes = find_nodes(submission, error)) ||
-        !berth_job_numbers_check(daemon->numbers, error))
-        return FALSE;
-    g_autoptr(Berth__Job) job =
-        berth_record_new_job(daemon->next_job, submission->spec, submission->array, group->user,
-                             group->uid, group->gid, berth_engine_now_usec(daemon->engine));
-    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
-    g_autofree BerthCoreDependency *dependencies = berth_dependencies_to_core(submission->spec);
-    berth_record_job_to_core(job, submission->spec, submission->array,
-                             (const guint32 *)(void *)nodes->data, nodes->len, &event.submitted);
-    event.submitted.dependencies = dependencies;
-    event.submitted.n_dependencies = submission->spec->n_dependencies;
-    const GArray *completed = berth_submission_completed(submission);
-    if (completed) {
-        event.submitted.completed = (const BerthTaskRange *)(void *)completed->data;
-        event.submitted.n_completed = completed->len;
-    }
-    if (!berth_turn_submit(turn, &event, job, submission->spec,
-                           submission->request->idempotency_key, error))
-        return FALSE;
-    submission->job = daemon->next_job++;
-    return TRUE;
-}
-
-/* What has become of those of a turn. */
-typedef struct {
-    GHashTable *put;    /* digests of blobs that are in its batch */
-    GPtrArray *decided; /* all are of BerthSubmission */
-    GPtrArray *unknown; /* see berth_submissions_look_again() */
-    GPtrArray *refused;
-    GPtrArray *errors; /* of these */
-} Sorted;
-
-static void decide_one(BerthSubmission *submission, BerthTurn *turn, const Sorted *sorted)
-{
-    GError *error = NULL;
-    if (!berth_dependencies_renew(submission->spec, submission->group->daemon->jobs)) {
-        g_ptr_array_add(sorted->unknown, submission);
-    } else if (decide(submission, turn, &error)) {
-        put_blobs(submission, sorted->put, berth_turn_batch(turn));
-        g_ptr_array_add(sorted->decided, submission);
-    } else {
-        g_ptr_array_add(sorted->refused, submission);
-        g_ptr_array_add(sorted->errors, error);
-    }
-}
-
-static void decide_later(GPtrArray *submissions);
-
-/* As many of the first as are a turn's worth, and as there are numbers for; the others later. They are durable together. */
-static void decide_some(GPtrArray *submissions)
-{
-    Sorted sorted = {g_hash_table_new(berth_digest_hash, berth_digest_equal), g_ptr_array_new(),
-                     g_ptr_array_new(), g_ptr_array_new(),
-                     g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free)};
-    guint n = 0;
-    BerthDaemon *daemon = berth_submissions_group(submissions)->daemon;
-    gboolean is_last = berth_engine_is_stopped(daemon->engine);
-    guint n_max = is_last ? submissions->len : MIN(submissions->len, JOBS_PER_TURN);
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
-    while (n < n_max && berth_job_numbers_check(daemon->numbers, NULL))
-        decide_one(g_ptr_array_index(submissions, n++), turn, &sorted);
-    g_ptr_array_remove_range(submissions, 0, n);
-    berth_turn_then(turn, on_committed, sorted.decided);
-    if (sorted.unknown->len > 0)
-        berth_submissions_look_again(turn, g_ptr_array_ref(sorted.unknown));
-    berth_turn_commit(turn);
-    if (submissions->len > 0)
-        decide_later(g_ptr_array_ref(submissions));
-    for (guint i = 0; i < sorted.refused->len; i++)
-        berth_submission_answer(g_ptr_array_index(sorted.refused, i), 0,
-                                g_ptr_array_index(sorted.errors, i));
-    g_hash_table_unref(sorted.put);
-    g_ptr_array_unref(sorted.unknown);
-    g_ptr_array_unref(sorted.refused);
-    g_ptr_array_unref(sorted.errors);
-}
-
-static void on_numbered(const GError *failed, gpointer user_data)
-{
-    g_autoptr(GPtrArray) submissions = user_data;
-    if (failed)
-        berth_submissions_fail(g_steal_pointer(&submissions), failed);
-    else
-        decide_some(submissions);
-}
-
-void berth_submissions_finish(GPtrArray *submissions)
-{
-    berth_job_numbers_wait(berth_submissions_group(submissions)->daemon->numbers, on_numbered,
-                           submissions);
-}
-
-static void await_turn(BerthSubmissions *submissions);
-
-/* Each call in turn. */
-static gboolean on_turn(gpointer user_data)
-{
-    BerthSubmissions *submissions = user_data;
-    submissions->next_turn = 0;
-    berth_submissions_finish(g_queue_pop_head(&submissions->undecided));
-    await_turn(submissions);
-    return G_SOURCE_REMOVE;
-}
-
-/* What else the loop has to do comes before it. */
-static void await_turn(BerthSubmissions *submissions)
-{
-    if (submissions->next_turn == 0 && !g_queue_is_empty(&submissions->undecided))
-        submissions->next_turn = g_idle_add_full(G_PRIORITY_DEFAULT, on_turn, submissions, NULL);
-}
-
-/* When the daemon ends they have their answers at once. */
-static void decide_later(GPtrArray *submissions)
-{
-    BerthDaemon *daemon = berth_submissions_group(submissions)->daemon;
-    if (berth_engine_is_stopped(daemon->engine)) {
-        berth_submissions_finish(submissions);
-        return;
-    }
-    g_queue_push_tail(&daemon->submissions->undecided, submissions);
-    await_turn(daemon->submissions);
-}
-
-void berth_submissions_stop(BerthSubmissions *submissions)
-{
-    GPtrArray *undecided;
-    g_clear_handle_id(&submissions->next_turn, g_source_remove);
-    while ((undecided = g_queue_pop_head(&submissions->undecided)))
-        berth_submissions_finish(undecided);
-}
-
 /* --- the request ------------------------------------------------------------------------------- */
 
 static void on_user(const char *name, const GError *error, gpointer user_data)
@@ -492,16 +297,82 @@ static void begin_alone(BerthSubmission *submission)
     berth_users_name(group->daemon->users, group->uid, on_user, alone);
 }
 
-static void begin(BerthSubmitGroup *group)
+/* All have. */
+static void go_on(BerthSubmitGroup *group)
 {
-    g_autoptr(GPtrArray) begun = g_ptr_array_new();
-    group->n_open = group->members->len + 1; /* it does not end before all have begun */
-    for (guint i = 0; i < group->members->len; i++)
-        if (begin_one(g_ptr_array_index(group->members, i)))
-            g_ptr_array_add(begun, g_ptr_array_index(group->members, i));
+    g_autoptr(GPtrArray) begun = g_steal_pointer(&group->begun);
     if (begun->len > 0)
         berth_users_name(group->daemon->users, group->uid, on_user, g_steal_pointer(&begun));
     berth_submit_group_close(group, 1);
+}
+
+/* Up to N more of them. FALSE: all have. */
+static gboolean begin_some(BerthSubmitGroup *group, guint n)
+{
+    guint end = group->n_begun + MIN(n, group->members->len - group->n_begun);
+    while (group->n_begun < end) {
+        BerthSubmission *next = g_ptr_array_index(group->members, group->n_begun++);
+        if (begin_one(next))
+            g_ptr_array_add(group->begun, next);
+    }
+    return end < group->members->len;
+}
+
+/* Up to N of it, or of what is behind it. The one that is to go on; NULL: all have begun. */
+static BerthSubmitGroup *begin_in_order(BerthSubmitGroup *group, guint n)
+{
+    if (begin_some(group, n))
+        return group;
+    BerthSubmitGroup *behind = g_steal_pointer(&group->behind);
+    go_on(group);
+    return behind;
+}
+
+/* A call of each user in turn, and what else the loop has to do between them. */
+static gboolean on_check(gpointer user_data)
+{
+    BerthSubmissions *submissions = user_data;
+    BerthSubmitGroup *group =
+        begin_in_order(g_queue_pop_head(&submissions->unchecked), CHECKS_PER_TURN);
+    if (group)
+        g_queue_push_tail(&submissions->unchecked, group);
+    if (!g_queue_is_empty(&submissions->unchecked))
+        return G_SOURCE_CONTINUE;
+    submissions->next_check = 0;
+    return G_SOURCE_REMOVE;
+}
+
+/* The last call of its user, of which some have not begun; NULL: there is none. */
+static BerthSubmitGroup *find_before(BerthSubmissions *submissions, const BerthSubmitGroup *group)
+{
+    for (GList *link = submissions->unchecked.head; link; link = link->next) {
+        BerthSubmitGroup *before = link->data;
+        if (before->uid != group->uid)
+            continue;
+        while (before->behind)
+            before = before->behind;
+        return before;
+    }
+    return NULL;
+}
+
+/* What one user asks for begins in its order: a key is the first one's. */
+static void begin(BerthSubmitGroup *group)
+{
+    BerthSubmissions *submissions = group->daemon->submissions;
+    group->n_open = group->members->len + 1; /* it does not end before all have begun */
+    group->begun = g_ptr_array_new();
+    gboolean is_last = berth_engine_is_stopped(group->daemon->engine);
+    BerthSubmitGroup *before = find_before(submissions, group);
+    if (before) {
+        before->behind = group;
+        return;
+    }
+    if (!begin_in_order(group, is_last ? G_MAXUINT : CHECKS_PER_TURN))
+        return;
+    g_queue_push_tail(&submissions->unchecked, group);
+    if (submissions->next_check == 0)
+        submissions->next_check = g_idle_add_full(G_PRIORITY_DEFAULT, on_check, submissions, NULL);
 }
 
 static BerthSubmitGroup *group_new(BerthDaemon *daemon, BerthRpcCall *call)
@@ -548,4 +419,14 @@ void berth_submit_many(BerthDaemon *daemon, const Berth__SubmitManyRequest *requ
     for (gsize i = 0; i < request->n_jobs; i++)
         add_member(group, request->jobs[i]);
     begin(group);
+}
+
+void berth_submissions_stop(BerthSubmissions *submissions)
+{
+    BerthSubmitGroup *unchecked;
+    g_clear_handle_id(&submissions->next_check, g_source_remove);
+    while ((unchecked = g_queue_pop_head(&submissions->unchecked)))
+        while (unchecked)
+            unchecked = begin_in_order(unchecked, G_MAXUINT);
+    berth_submissions_finish_all(submissions);
 }

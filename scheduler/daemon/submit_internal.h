@@ -2,14 +2,28 @@
 #pragma once
 
 /* Between the files that a submission passes through: submit.c has it in its hands until it has its answer, submit_look.c has
- * workers look up what it names. Submissions that go on together are of one call, and are a GPtrArray of BerthSubmission,
- * never empty. */
+ * workers look up what it names, submit_decide.c has it decided on. Submissions that go on together are of one call, and are a
+ * GPtrArray of BerthSubmission, never empty. */
 
 #include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/disk_bound.h"
+#include "scheduler/daemon/memory_bound.h"
 #include "scheduler/daemon/submit_blobs.h"
 
+/* Those of all calls. */
+struct BerthSubmissions {
+    GHashTable *by_key; /* "UID:KEY" -> BerthSubmission, while under way */
+    BerthMemoryBound *memory;
+    BerthDiskBound *disk;
+    GQueue unchecked; /* BerthSubmitGroup: of whose jobs some have not begun, one of each user */
+    GQueue
+        undecided; /* GPtrArray of BerthSubmission: of a call, when a turn's worth was decided on */
+    guint next_check, next_turn; /* sources for the first of these; 0 = there are none */
+};
+
 /* What came in one call, whose request is ours until it ends. */
-typedef struct {
+typedef struct BerthSubmitGroup BerthSubmitGroup;
+struct BerthSubmitGroup {
     BerthDaemon *daemon;
     BerthRpcCall *call;
     guint32 uid;
@@ -17,10 +31,13 @@ typedef struct {
     char *user;
     const ProtobufCBinaryData *shared; /* contents of blobs that its jobs name, beside their own */
     gsize n_shared;
-    GPtrArray *members; /* BerthSubmission, in their order, owned */
-    guint n_open;       /* of these, that have no answer yet */
-    gboolean is_many;   /* it is answered with a list */
-} BerthSubmitGroup;
+    GPtrArray *members;       /* BerthSubmission, in their order, owned */
+    guint n_open;             /* of these, that have no answer yet */
+    guint n_begun;            /* of these: the first ones have been checked */
+    GPtrArray *begun;         /* BerthSubmission: of these, that go on; NULL when all have begun */
+    BerthSubmitGroup *behind; /* of the same user, which begins when all of this have; or NULL */
+    gboolean is_many;         /* it is answered with a list */
+};
 
 typedef struct {
     BerthSubmitGroup *group;
@@ -55,8 +72,6 @@ void berth_submit_group_close(BerthSubmitGroup *group, guint n);
 gboolean berth_submission_check_present(const BerthSubmission *submission, GError **error);
 /* ERROR is the answer of all (transfer full). */
 void berth_submissions_fail(GPtrArray *submissions, const GError *error);
-/* They are decided on (transfer full): all that they name is at hand, and noted. */
-void berth_submissions_finish(GPtrArray *submissions);
 
 /* --- submit_look.c ---------------------------------------------------------------------------- */
 
@@ -71,3 +86,10 @@ const GArray *berth_submission_completed(BerthSubmission *submission);
 /* Of each a job that it comes after has ended since that was looked at: it is looked at again when TURN is committed (transfer
  * full). */
 void berth_submissions_look_again(BerthTurn *turn, GPtrArray *submissions);
+
+/* --- submit_decide.c -------------------------------------------------------------------------- */
+
+/* They are decided on (transfer full): all that they name is at hand, and noted. */
+void berth_submissions_finish(GPtrArray *submissions);
+/* ... and all that wait for their turn, at once. */
+void berth_submissions_finish_all(BerthSubmissions *submissions);
