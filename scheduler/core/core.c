@@ -49,6 +49,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->round.kind = CORE_TIMER_ROUND;
     core->maintenance.kind = CORE_TIMER_MAINTENANCE;
     core->drain.kind = CORE_TIMER_DRAIN;
+    core->ends_hopeless.kind = CORE_TIMER_HOPELESS;
     core->nodes.keep_cpu_permille = (guint32)core->tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE];
     core->nodes.keep_memory_permille =
         (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
@@ -304,6 +305,8 @@ static void on_timer(BerthCore *core)
             core_maintenance_due(core);
         else if (timer->kind == CORE_TIMER_DRAIN)
             core_drain_due(core);
+        else if (timer->kind == CORE_TIMER_HOPELESS)
+            continue; /* as with each event: core_event_end() */
         else if (timer->kind == CORE_TIMER_CHECKPOINT)
             core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
         else if (timer->kind == CORE_TIMER_ROOM)

@@ -11,6 +11,7 @@
 #include "scheduler/core/mix.h"
 #include "scheduler/core/order.h"
 #include "scheduler/core/requests.h"
+#include "scheduler/core/timers.h"
 
 /* What is hopeless. */
 typedef struct {
@@ -43,6 +44,9 @@ typedef struct {
 
 /* And then not before there are twice as many as are left, and so many. */
 #define DROP_AT_MIN 16u
+
+/* So many that can never start are ended with one event. */
+#define ENDS_PER_EVENT 1000u
 
 /* Unfinished jobs of one user and name. */
 struct CoreFamily {
@@ -484,13 +488,19 @@ void core_depend_ended(BerthCore *core, CoreJob *job)
     leave_family(core, job);
 }
 
+/* Those that come after one job may be a hundred thousand: others are decided on between them. */
 void core_depend_end_hopeless(BerthCore *core)
 {
-    for (guint i = 0; i < core->hopeless->len; i++) {
-        Hopeless hopeless = g_array_index(core->hopeless, Hopeless, i);
+    guint n = 0;
+    for (; n < core->hopeless->len && n < ENDS_PER_EVENT; n++) {
+        Hopeless hopeless = g_array_index(core->hopeless, Hopeless, n);
         CoreJob *job = core_job_get(core, hopeless.job);
         if (job != NULL && !job->has_ended)
             core_end_hopeless(core, job, hopeless.tasks);
     }
-    g_array_set_size(core->hopeless, 0);
+    if (n == 0)
+        return;
+    g_array_remove_range(core->hopeless, 0, n);
+    core_timer_set(core, &core->ends_hopeless,
+                   core->hopeless->len > 0 ? core->now_usec : G_MAXINT64);
 }

@@ -24,5 +24,5 @@ void core_depend_task_ended(BerthCore *core, const CoreTask *task);
 /* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
 void core_depend_started(BerthCore *core, CoreJob *job);
 void core_depend_ended(BerthCore *core, CoreJob *job);
-/* Ends those of which it is known by now that they can never start. */
+/* Ends those of which it is known by now that they can never start: some with this event, others with ones that follow at once. */
 void core_depend_end_hopeless(BerthCore *core);

@@ -68,6 +68,7 @@ typedef enum {
     CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
     CORE_TIMER_ROOM,        /* of a guest: it has waited for room for long enough */
     CORE_TIMER_LEAVING,     /* likewise: it should have been taken away by now */
+    CORE_TIMER_HOPELESS,    /* more jobs that can never start are to be ended: one for all */
     CORE_TIMER_OVERSTAY,    /* of a task: its guests should be gone by now */
 } CoreTimerKind;
 
@@ -474,7 +475,7 @@ struct BerthCore {
     guint64 n_served;         /* so often were they looked at */
     gboolean
         was_capped; /* the cluster's cap of moves was reached: it may have kept some of those that are held */
-    CoreTimer round, maintenance, drain;
+    CoreTimer round, maintenance, drain, ends_hopeless;
     guint32 rounds;   /* number of the latest */
     GArray *balanced; /* CoreNodePair: between which the latest round wanted moves. balance.c */
     CoreExchange exchange;

@@ -3,7 +3,7 @@
 
 #include "tests/unit/core_script.h"
 
-#define N_JOBS_MAX  64
+#define N_JOBS_MAX  1152
 #define N_NODES_MAX 32
 /* An instant of 0 means "not yet": scripts count from a later one. */
 #define SECOND_0_USEC (1000000 * (gint64)G_USEC_PER_SEC)
