@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-enum { LANE = 16, N_SMALL = 40 };
+enum { LANE = 16, N_SMALL = 40, TRIES_MAX = 20 };
 
 typedef struct {
     GSocket *socket;
@@ -132,6 +132,8 @@ typedef struct {
     GThread *thread;
     gint has_heard; /* the server's certificate: it waits for ours */
     gint may_answer;
+    gboolean stays; /* until the server hangs up */
+    gint has_ended;
 } Honest;
 
 static gboolean on_certificate(GTlsConnection *connection, GTlsCertificate *certificate,
@@ -156,13 +158,18 @@ static gpointer shake_hands(gpointer data)
     g_autoptr(GIOStream) tls = g_tls_client_connection_new(G_IO_STREAM(base), NULL, NULL);
     g_tls_connection_set_certificate(G_TLS_CONNECTION(tls), certificate);
     g_signal_connect(tls, "accept-certificate", G_CALLBACK(on_certificate), honest);
-    g_tls_connection_handshake(G_TLS_CONNECTION(tls), NULL, NULL);
+    gboolean is_in = g_tls_connection_handshake(G_TLS_CONNECTION(tls), NULL, NULL);
+    char byte;
+    if (is_in && honest->stays)
+        g_input_stream_read(g_io_stream_get_input_stream(tls), &byte, 1, NULL, NULL);
+    g_atomic_int_set(&honest->has_ended, TRUE);
     return NULL;
 }
 
 static Honest *honest_new(Door *door, const char *from, gboolean may_answer)
 {
     Honest *honest = g_new0(Honest, 1);
+    honest->stays = may_answer;
     honest->socket = g_object_ref(enter(door, from));
     honest->may_answer = may_answer;
     honest->thread = g_thread_new("honest", shake_hands, honest);
@@ -177,12 +184,17 @@ static void honest_join(Honest *honest)
     g_free(honest);
 }
 
+/* On a crowded machine it may be late itself, and is dropped for that: as agents do it dials again. */
 static void assert_honest_gets_in(Door *door, const char *from)
 {
     guint before = door->completed;
-    Honest *honest = honest_new(door, from, TRUE);
-    run_until(door->completed > before);
-    honest_join(honest);
+    for (guint i = 0; i < TRIES_MAX && door->completed == before; i++) {
+        Honest *honest = honest_new(door, from, TRUE);
+        run_until(door->completed > before || g_atomic_int_get(&honest->has_ended));
+        run_until(g_atomic_int_get(&honest->has_ended)); /* the server has hung up */
+        honest_join(honest);
+    }
+    assert_true(door->completed > before);
 }
 
 /* --- the first record ---------------------------------------------------------------------------- */
