@@ -79,7 +79,7 @@ static guint64 count_ranges(Berth__IndexRange *const *ranges, gsize n_ranges)
     return count;
 }
 
-/* "96 waiting (resources), 4 held": a reason is that of the next task, where none runs. */
+/* "96 waiting (resources), 4 of the waiting held": a reason is that of the next task, where none runs. */
 static char *array_note(const Berth__Job *job)
 {
     const Berth__TaskCounts all = berth_job_count(job, FALSE);
@@ -92,7 +92,7 @@ static char *array_note(const Berth__Job *job)
     if (job->held && all.pending > 0 && job->state != BERTH__JOB_STATE__PENDING)
         g_string_append(note, ", all held");
     else if (!job->held && n_held > 0)
-        g_string_append_printf(note, ", %" G_GUINT64_FORMAT " held", n_held);
+        g_string_append_printf(note, ", %" G_GUINT64_FORMAT " of the waiting held", n_held);
     return g_string_free(note, FALSE);
 }
 

@@ -138,6 +138,8 @@ static void print_pressure(const Berth__Usage *usage, gboolean is_frozen)
 static void print_memory(const Berth__Usage *usage, const Berth__Task *task)
 {
     gboolean is_frozen = task->state == BERTH__JOB_STATE__SUSPENDED;
+    if (is_frozen && usage->memory_total_mib == 0)
+        return; /* it has said nothing since it began, or went on */
     guint64 used_mib =
         usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib);
     g_autofree char *of_node =

@@ -59,6 +59,7 @@ struct BerthGuestChannel {
     guint usage_interval_msec;
     gboolean is_measure_due; /* the guest was not told of that yet */
     guint stall_msec;
+    guint64 memory_max_mib;
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
     BerthTaskSender *sender;
@@ -220,6 +221,7 @@ static void say_hello(BerthGuestChannel *channel)
     hello.clock_usec = (guint64)g_get_real_time();
     hello.usage_interval_msec = channel->usage_interval_msec;
     hello.stall_msec = channel->stall_msec;
+    hello.memory_max_mib = channel->memory_max_mib;
     g_autoptr(GArray) execs = berth_guest_execs_ids(channel->execs);
     hello.execs = (uint64_t *)(void *)execs->data;
     hello.n_execs = execs->len;
@@ -575,6 +577,7 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->may_be_cut = config->is_adopted;
     channel->usage_interval_msec = config->usage_interval_msec;
     channel->stall_msec = config->stall_msec;
+    channel->memory_max_mib = config->memory_max_mib;
     channel->hello_msec = HELLO_MSEC;
     channel->noise =
         (BerthAllowance){.burst_bytes = NOISE_BURST_BYTES, .bytes_per_sec = NOISE_BYTES_PER_SEC};

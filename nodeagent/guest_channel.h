@@ -39,6 +39,7 @@ typedef struct {
     gboolean is_adopted;                /* another process has talked to the guest */
     guint usage_interval_msec;
     guint stall_msec;             /* that makes it measure at once; 0 = none */
+    guint64 memory_max_mib;       /* that the guest may be given in all; 0 = it knows */
     guint64 output_bytes_per_sec; /* that it may send for long; 0 = as many as it can; up to 2^38 */
 } BerthGuestChannelConfig;
 

@@ -544,8 +544,8 @@ static GError *why_it_cannot_leave(const BerthGuest *guest)
                            "%s has not been taken from the node that it comes from", guest->name);
     if (!berth_guest_has_domain(guest) || guest->phase == BERTH_PHASE_ENDED ||
         guest->stop_signal != 0 || guest->is_freezing)
-        return g_error_new(BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
-                           "%s has ended, is being ended or is being frozen", guest->name);
+        return g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                                   "its guest has ended, is being ended or is being frozen");
     if (guest->checkpoint != NULL)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                            "a checkpoint of %s is being taken", guest->name);

@@ -169,6 +169,7 @@ static void open_channel(BerthGuest *guest, const guint64 acked_max[BERTH_N_STRE
         .is_adopted = guest->is_adopted,
         .usage_interval_msec = berth_guest_usage_msec(guest),
         .stall_msec = guest->context->stall_msec,
+        .memory_max_mib = guest->request != NULL ? guest->request->memory_max_mib : 0,
         .output_bytes_per_sec = guest->context->config->output_rate_mib << 20,
     };
     guest->channel = berth_guest_channel_new(&config, &funcs, guest);

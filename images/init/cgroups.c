@@ -31,6 +31,16 @@
 #define PIDS_MIN        256u
 #define PIDS_MAX        (4u * 1024u * 1024u)
 #define EXEC_PATH_MAX   64u
+/* Where a job is slowed, its processes sleep the longer, up to 2 s for each 256 KiB, the more of its memory is taken beyond that, in
+ * relation to it: from a hundredth on, and at four hundredths for 0.1 s (mm/memcontrol.c, calculate_high_delay()). So small ones
+ * need a larger part of it. */
+#define SLOW_PART      24u
+#define SLOW_MOST_PART 8u
+#define SLOW_MIN_BYTES (12u << 20)
+#define SLOW_MAX_BYTES (1u << 30)
+/* What the kernel keeps for itself at boot is no part of what a guest says that it has: this, and so much of it, at most. */
+#define KEPT_KIB  (16u * 1024u)
+#define KEPT_PART 16u
 /* Longer than the host waits for a guest to give memory back before it returns what it did give
  * (nodeagent/guest_resize.c). */
 #define SETTLED_USEC 60000000u
@@ -47,6 +57,16 @@ uint64_t cgroups_job_memory_bytes(uint64_t memory_total_kib, uint64_t overhead_k
 
     /* A guest that has hardly more than its overhead leaves the job half of what there is. */
     return kept < memory_total_kib / 2 ? (memory_total_kib - kept) * 1024 : memory_total_kib * 512;
+}
+
+uint64_t cgroups_job_high_bytes(uint64_t limit_bytes, uint64_t total_kib, uint64_t max_kib)
+{
+    uint64_t slow = clamp(limit_bytes / SLOW_PART, SLOW_MIN_BYTES, SLOW_MAX_BYTES);
+
+    if (total_kib + KEPT_KIB + max_kib / KEPT_PART >= max_kib)
+        return 0;
+    return limit_bytes -
+           (slow < limit_bytes / SLOW_MOST_PART ? slow : limit_bytes / SLOW_MOST_PART);
 }
 
 uint64_t cgroups_overhead_kib(uint64_t overhead_kib, uint64_t began_kib, uint64_t total_kib)
@@ -75,16 +95,22 @@ static bool set_number(const char *file, uint64_t number)
 
 /* A limit below what a group has is made true by the kernel by killing, and one of just that when the group
  * takes its next page: it keeps the one that it has. */
-bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib)
+bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib, uint64_t max_kib)
 {
     char text[32];
     uint64_t limit = cgroups_job_memory_bytes(memory_total_kib, overhead_kib);
+    uint64_t high;
     uint64_t now =
         path_read_small(JOB "/memory.current", text, sizeof text) ? strtoull(text, NULL, 10) : 0;
 
     if (now > limit)
         return false;
     (void)set_number(JOB "/memory.max", limit);
+    high = cgroups_job_high_bytes(limit, memory_total_kib, max_kib);
+    if (high != 0)
+        (void)set_number(JOB "/memory.high", high);
+    else
+        (void)path_write(JOB "/memory.high", "max");
     return true;
 }
 
@@ -106,7 +132,7 @@ bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *faul
         return false;
     }
     (void)set_number(JOB "/pids.max", cgroups_job_pids(memory_total_kib));
-    (void)cgroups_set_job_memory(memory_total_kib, overhead_kib);
+    (void)cgroups_set_job_memory(memory_total_kib, overhead_kib, 0);
     if (!path_write("/proc/self/oom_score_adj", "-1000"))
         say("cannot protect PID 1 from the out-of-memory killer: %m");
     return true;

@@ -18,12 +18,17 @@ uint64_t cgroups_job_pids(uint64_t memory_total_kib);
  * memory that has come in what it had. Pure. */
 uint64_t cgroups_overhead_kib(uint64_t overhead_kib, uint64_t began_kib, uint64_t total_kib);
 
+/* From how much of its LIMIT_BYTES on the job is slowed, in a guest of TOTAL_KIB that may be given MAX_KIB in all: it stalls, which is
+ * heard of, where it would have been ended, and has more or stands still when it is full. 0: it is not, as there is no more for it.
+ * Pure. */
+uint64_t cgroups_job_high_bytes(uint64_t limit_bytes, uint64_t total_kib, uint64_t max_kib);
+
 /* Makes the job's group and protects the caller from the job. */
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault);
 
-/* Sets the job's memory limit anew, for the guest has grown or shrunk. false: the job uses more than that
+/* Sets the job's memory limit anew, for the guest has grown or shrunk, or may be given MAX_KIB in all. false: the job uses more than that
  * now, and keeps the limit that it has: to be set again. */
-bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib);
+bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib, uint64_t max_kib);
 
 /* When the job's limit is to follow the guest's memory: at once when it grows. A guest that shrinks may get
  * back what it has given, if it cannot give all that it is to; its job must not have died of it. */

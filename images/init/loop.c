@@ -77,7 +77,8 @@ struct Loop {
     size_t ring_bytes;
     MemoryLimit memory_limit;
     uint64_t overhead_kib,
-        began_kib; /* when the guest had so much memory, so much of it was taken */
+        began_kib;           /* when the guest had so much memory, so much of it was taken */
+    uint64_t memory_max_kib; /* that it may be given in all; 0: no more than it has */
     Berth__Usage usage;
     UsageStalls stalls;
     HostClock clock;
@@ -203,6 +204,17 @@ static void watch_stalls(void *data, uint32_t msec)
         say("the kernel does not tell of stalls: %m");
 }
 
+static void limit_memory(Loop *loop);
+
+static void set_memory_max(void *data, uint64_t mib)
+{
+    Loop *loop = data;
+
+    loop->memory_max_kib = mib * 1024;
+    loop->memory_limit.total_kib = 0; /* it is set anew */
+    limit_memory(loop);
+}
+
 static bool take_task(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                       Fault *fault)
 {
@@ -287,6 +299,7 @@ static const SessionOps session_ops = {
     .set_usage_interval = set_usage_interval,
     .measure = measure,
     .watch_stalls = watch_stalls,
+    .set_memory_max = set_memory_max,
     .take_task = take_task,
     .take_file = take_file,
     .start = start,
@@ -346,7 +359,7 @@ static void on_child(Loop *loop)
 }
 
 /* The job is to have what the guest has; what it still uses of less, it is asked for again next time. */
-static void follow_memory(Loop *loop)
+static void limit_memory(Loop *loop)
 {
     UsageMemory memory = usage_memory();
     uint64_t overhead_kib =
@@ -354,7 +367,7 @@ static void follow_memory(Loop *loop)
 
     if (memory.total_kib != 0 &&
         memory_limit_is_due(&loop->memory_limit, memory.total_kib, monotonic_usec()) &&
-        cgroups_set_job_memory(memory.total_kib, overhead_kib))
+        cgroups_set_job_memory(memory.total_kib, overhead_kib, loop->memory_max_kib))
         loop->memory_limit.total_kib = memory.total_kib;
 }
 
@@ -362,12 +375,12 @@ static void on_uevents(Loop *loop)
 {
     uevent_drain(loop->fds[SOURCE_UEVENTS]);
     cpus_use_all();
-    follow_memory(loop);
+    limit_memory(loop);
 }
 
 static void on_usage(Loop *loop)
 {
-    follow_memory(loop);
+    limit_memory(loop);
     usage_measure(&loop->usage, &loop->stalls, monotonic_usec());
     session_measured(loop->session, &loop->usage);
 }

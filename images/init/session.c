@@ -114,6 +114,8 @@ static void handle_hello(Session *session, const Berth__ToGuest__Hello *hello)
     session->ops->set_clock(session->data, hello->clock_usec);
     session->ops->set_usage_interval(session->data, hello->usage_interval_msec);
     session->ops->watch_stalls(session->data, hello->stall_msec);
+    if (hello->memory_max_mib != 0)
+        session->ops->set_memory_max(session->data, hello->memory_max_mib);
     session->ops->exec_renew(session->data, hello->execs, hello->n_execs);
 }
 

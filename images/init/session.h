@@ -30,6 +30,8 @@ typedef struct {
     void (*measure)(void *data, uint32_t msec);
     /* Measures also when tasks stall for memory for so long in a second; 0: it does not. */
     void (*watch_stalls)(void *data, uint32_t msec);
+    /* It may be given so much memory in all. */
+    void (*set_memory_max)(void *data, uint64_t mib);
     /* Prepares for the task, which stays the caller's. */
     bool (*take_task)(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                       Fault *fault);

@@ -279,6 +279,21 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
     return is_held_back ? MIN(best, WAITS) : best;
 }
 
+/* With less of a step it would only be there again at once. */
+#define LEAST_PART 4u
+
+/* By less than a step, if there is so much of one where it is. */
+static gboolean grow_by_less(BerthCore *core, CoreGuest *guest)
+{
+    CoreSize size = guest->size;
+    guint64 step_mib = memory_step_mib(core, guest);
+    guint64 free_mib = core_node_unreserved(core_nodes_get(&core->nodes, guest->node)).memory_mib;
+    size.memory_mib = grown_mib(core, guest, MIN(free_mib, step_mib));
+    return (core->config.features & BERTH_FEATURE_GROWTH) != 0 && !guest->is_opportunistic &&
+           size.memory_mib >= guest->size.memory_mib + MAX(step_mib / LEAST_PART, 1) &&
+           grow_to(core, guest, size) == GROWS;
+}
+
 void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short)
 {
     if ((task->record.short_usec != 0) == is_short || task->n_guests > 1)
@@ -323,34 +338,18 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
         forget_short(core, guest);
     if (!core_move_is_at_rest(guest) || guest->is_frozen ||
         grow(core, guest, wants, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
-        core->now_usec < guest->limit_rest_usec)
+        core->now_usec < guest->limit_rest_usec || (wants && grow_by_less(core, guest)))
         return;
     at_limit(core, guest);
 }
 
 /* --- standing still at it --------------------------------------------------------------------- */
 
-/* With less of a step it would only be there again at once. */
-#define LEAST_PART 4u
-
 static gboolean waits_for_more(const BerthCore *core, const CoreGuest *guest)
 {
     return (core->config.features & BERTH_FEATURE_GROWTH) != 0 && guest->is_frozen &&
            guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT &&
            core_move_is_at_rest(guest) && core->now_usec >= guest->grow_rest_usec;
-}
-
-/* By less than a step, if there is so much of one where it is. */
-static void grow_standing(BerthCore *core, CoreGuest *guest)
-{
-    CoreSize size = guest->size;
-    guint64 step_mib = memory_step_mib(core, guest);
-    if (grow(core, guest, TRUE, FALSE) != CANNOT || guest->is_opportunistic)
-        return;
-    guint64 free_mib = core_node_unreserved(core_nodes_get(&core->nodes, guest->node)).memory_mib;
-    size.memory_mib = grown_mib(core, guest, MIN(free_mib, step_mib));
-    if (size.memory_mib >= guest->size.memory_mib + MAX(step_mib / LEAST_PART, 1))
-        grow_to(core, guest, size);
 }
 
 static gboolean does_any_wait(const BerthCore *core, const CoreNode *node)
@@ -363,8 +362,8 @@ static gboolean does_any_wait(const BerthCore *core, const CoreNode *node)
 
 void core_limit_grow_again(BerthCore *core, CoreGuest *guest)
 {
-    if (waits_for_more(core, guest))
-        grow_standing(core, guest);
+    if (waits_for_more(core, guest) && grow(core, guest, TRUE, FALSE) == CANNOT)
+        grow_by_less(core, guest);
 }
 
 void core_limit_grow_on(BerthCore *core, const CoreNode *node)

@@ -44,10 +44,18 @@ static char *memory_text(const BerthReasonFacts *facts)
                                " MiB of memory, and is ended for that (--on-limit=kill); ask for "
                                "more with --memory",
                                facts->memory_mib);
-    return g_strdup_printf("the guest ran out of its %" G_GUINT64_FORMAT
-                           " MiB of memory and its kernel ended %u process%s; ask for more with "
-                           "--memory",
-                           facts->memory_mib, kills, kills == 1 ? "" : "es");
+    const char *end = kills == 1 ? "" : "es";
+    if (facts->memory_mib >= facts->memory_max_mib)
+        return g_strdup_printf("the guest ran out of its %" G_GUINT64_FORMAT
+                               " MiB of memory and its kernel ended %u process%s; ask for more "
+                               "with --memory, or with --memory-max for more when it is needed",
+                               facts->memory_mib, kills, end);
+    return g_strdup_printf(
+        "the guest ran out of its %" G_GUINT64_FORMAT
+        " MiB of memory and its kernel ended %u process%s: it filled it faster "
+        "than it could be given more, up to its --memory-max of %" G_GUINT64_FORMAT
+        " MiB; ask for more with --memory",
+        facts->memory_mib, kills, end, facts->memory_max_mib);
 }
 
 static char *time_text(const BerthReasonFacts *facts)

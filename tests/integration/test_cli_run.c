@@ -33,7 +33,8 @@ static void run_output_comes_apart_and_status_is_the_jobs(void **state)
         {{.out = "to stdout\n", .signal = SIGSEGV}, 128 + SIGSEGV, ""},
         {{.out = "to stdout\n", .signal = SIGKILL, .oom_kills = 1},
          128 + SIGKILL,
-         "its kernel ended 1 process; ask for more with --memory\n"},
+         "its kernel ended 1 process; ask for more with --memory, or with --memory-max for more "
+         "when it is needed\n"},
         {{.out = "to stdout\n", .oom_kills = 1},
          0,
          "berth run: 1 process of the job was ended for lack of memory; ask for more with "

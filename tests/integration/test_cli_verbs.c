@@ -547,7 +547,7 @@ static void ranges_of_an_array_are_held_and_released(void **state)
     g_autofree char *others = g_strconcat(name, "[0-2,9]", NULL);
     assert_true(ls_says(test, name, "10 waiting (held-by-user)\n"));
     discard(CLI(test->berthd, "release", some));
-    run_until(ls_says(test, name, "3 running, 7 waiting, 7 held\n"));
+    run_until(ls_says(test, name, "3 running, 7 waiting, 7 of the waiting held\n"));
     discard(CLI(test->berthd, "hold", name));
     assert_true(ls_says(test, name, "3 running, 7 waiting, all held\n"));
     g_autofree char *whole = cli_output_of(CLI(test->berthd, "show", name));
@@ -559,10 +559,10 @@ static void ranges_of_an_array_are_held_and_released(void **state)
     assert_cli_status(nowhere, 2);
     assert_contains(cli_err(nowhere), "--to: name a node, or leave it out");
     discard(CLI(test->berthd, "release", others)); /* 0 runs; 1, 2 and 9 come beside it */
-    run_until(ls_says(test, name, "6 running, 4 waiting, 4 held\n"));
+    run_until(ls_says(test, name, "6 running, 4 waiting, 4 of the waiting held\n"));
     berthd_fixture_kill(test->berthd);
     berthd_fixture_restart(test->berthd);
-    assert_true(ls_says(test, name, "6 running, 4 waiting, 4 held\n"));
+    assert_true(ls_says(test, name, "6 running, 4 waiting, 4 of the waiting held\n"));
     g_autofree char *record = cli_output_of(CLI(test->berthd, "show", name));
     assert_contains(record, "5-8\n");
     g_autofree char *events = cli_output_of(CLI(test->berthd, "events", name));

@@ -219,6 +219,20 @@ def frozen_and_resized():
     check_equal(number(task(ended), "epoch"), 1, "its epoch")
 
 
+@test("a job that fills its memory with data of its own, where there is no room for more, stands still before it is full, and goes on")
+def frozen_before_it_is_full():
+    first, *others = sorted(nodes())
+    blockers = [fill(first, 128 + OVERHEAD_MIB + LITTLE_MIB)] + [fill(name, LITTLE_MIB) for name in others]
+    try:
+        job = start_filling(200)
+        await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
+        check_in(" at-limit: ", log_of(job), "the event log")
+    finally:
+        for blocker in blockers:
+            give_back(blocker)
+    check_filled(job, 200)
+
+
 @test("a job that is to end at the limit of its memory does, as OUT_OF_MEMORY")
 def killed():
     job = start_thrashing("--on-limit", "kill", rounds=1000)

@@ -635,6 +635,21 @@ static void guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step(
         "holds 1 1 430\n");
 }
 
+/* It is not frozen for that. */
+static void guest_that_stalls_makes_do_with_less_than_a_step(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 m=400 mmax=800 limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=1 m=575 limit=100000 -> START 2.1@1\n"
+        "report 1.1 mem=390 left=10\n" /* it gets along, and may get a step yet */
+        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "holds 1 1 425\n"
+        "resized 1.1\n"
+        "at 30\n"
+        "report 1.1 mem=415 left=10 psi=500 -> FREEZE 1.1@1\n");
+}
+
 static void guest_in_slack_that_stands_still_is_backed_and_gets_more(void **state)
 {
     run(IDLE_NODE "submit 2 m=200 mmax=300 slack may-checkpoint limit=5000 -> START 2.1@1~\n"
@@ -700,6 +715,7 @@ int main(void)
         cmocka_unit_test(guest_that_stands_still_at_its_limit_is_first_when_room_comes_free),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_moves_to_room_that_came_free),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step),
+        cmocka_unit_test(guest_that_stalls_makes_do_with_less_than_a_step),
         cmocka_unit_test(guest_in_slack_that_stands_still_is_backed_and_gets_more),
         cmocka_unit_test(guest_that_does_not_take_more_is_left_alone_for_longer),
     };

@@ -46,6 +46,11 @@ static void on_stalls(void *data, uint32_t msec)
         g_string_append_printf(((Guest *)data)->calls, "l%u", msec);
 }
 
+static void on_memory_max(void *data, uint64_t mib)
+{
+    g_string_append_printf(((Guest *)data)->calls, "M%u", (unsigned)mib);
+}
+
 static bool on_task(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                     Fault *fault)
 {
@@ -131,6 +136,7 @@ static const SessionOps ops = {
     .set_usage_interval = on_interval,
     .measure = on_measure,
     .watch_stalls = on_stalls,
+    .set_memory_max = on_memory_max,
     .take_task = on_task,
     .take_file = on_file,
     .start = on_start,
@@ -163,6 +169,7 @@ static void from_host(Session *session, char what, unsigned number)
     hello.clock_usec = 77;
     hello.usage_interval_msec = 500;
     hello.stall_msec = number == 6 ? 100 : 0;
+    hello.memory_max_mib = number == 6 ? 300 : 0;
     hello.execs = &(uint64_t){number};
     hello.n_execs = number >= 5; /* one that goes on */
     task.command = command;
@@ -379,7 +386,7 @@ static const struct {
     {"streams take turns", 0, 0, 0, "H1 T1 R b5 / o1 e1 / o1 e1", "Q5 S0tr B5 O0+1 E0+1 O1+1 E1+1 ",
      "c77i500tr"},
     {"a host says what makes it measure", 0, 0, 0, "H6 / M700 / M20", "Q5 S0 ",
-     "c77i500l100n6m700m20"},
+     "c77i500l100M300n6m700m20"},
     {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
     {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
     {"a new host learns which signal the job was sent", 0, 0, 0, "H1 / K15 / H2 / K9 / H3",

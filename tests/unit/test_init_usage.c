@@ -219,6 +219,32 @@ static void cgroups_limits_leave_room_for_pid_1(void **state)
     }
 }
 
+static void cgroups_slow_who_may_be_given_more_before_he_is_full(void **state)
+{
+    static const struct {
+        uint64_t limit_mib, total_mib, max_mib;
+        uint64_t slow_mib; /* the last of it; 0: none */
+    } cases[] = {
+        {100, 114, 0, 0},
+        {100, 114, 192, 12},
+        {160, 178, 192, 0}, /* it has all */
+        {100, 114, 384, 12},
+        {48, 64, 128, 6},
+        {350, 370, 384, 0},
+        {4096, 4200, 8192, 170},
+        {65536, 66000, 131072, 1024},
+        {65536, 131000, 131072, 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint64_t limit = cases[i].limit_mib << 20;
+        uint64_t high =
+            cgroups_job_high_bytes(limit, cases[i].total_mib * 1024, cases[i].max_mib * 1024);
+
+        assert_int_equal(high == 0 ? 0 : (limit - high) >> 20, cases[i].slow_mib);
+    }
+}
+
 /* With what is kept for the kernel, it can take one block more however many it has taken. */
 static void cgroups_overhead_grows_with_the_guest(void **state)
 {
@@ -274,6 +300,7 @@ int main(void)
                                         tempdir_remove),
         cmocka_unit_test(cgroups_parse_flat_cases),
         cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
+        cmocka_unit_test(cgroups_slow_who_may_be_given_more_before_he_is_full),
         cmocka_unit_test(cgroups_overhead_grows_with_the_guest),
         cmocka_unit_test(memory_limit_is_due_cases),
     };
