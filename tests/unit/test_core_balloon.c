@@ -128,6 +128,9 @@ static void balloon_of_a_guest_that_grows_is_given_back(void **state)
         "resized 2.1 failed\n"
         "report 2.1 cpu=100 mem=380 left=6 psi=900 touched=386 -> RESIZE 2.1@1~\n"
         "resized 2.1\n"
+        "at 69\n" /* until then that may be of what it had before */
+        "report 2.1 cpu=100 mem=490 left=10 psi=900 touched=500\n"
+        "at 70\n"
         "report 2.1 cpu=100 mem=490 left=10 psi=900 touched=500 -> STOP 2.1@1\n");
 }
 
