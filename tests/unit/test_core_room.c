@@ -500,37 +500,35 @@ static void guest_at_its_limit_waits_for_its_growth(void **state)
                      "report 1.1 cpu=100 mem=390 left=10 psi=300 -> FREEZE 1.1@1\n");
 }
 
+/* 1 stands still at its limit, and its user gives it more, for which 3 is to leave first. */
+#define WAITS_FOR_MORE                                                                             \
+    MAY_GROW("")                                                                                   \
+    "report 1.1 cpu=100 mem=390 left=10 psi=300 -> CHECKPOINT 3.1@1~\n"                            \
+    "at 340\n"                                                                                     \
+    "timer\n"                                                                                      \
+    "report 1.1 cpu=100 mem=390 left=10 psi=300 -> FREEZE 1.1@1\n"                                 \
+    "frozen 1.1\n"                                                                                 \
+    "resize 1 m=600\n"
+
 /* It does not go on with what was too little. */
 static void frozen_guest_stays_at_its_limit_when_its_growth_is_given_up(void **state)
 {
-    run(MAY_GROW("") "report 1.1 cpu=100 mem=390 left=10 psi=300 -> CHECKPOINT 3.1@1~\n"
-                     "at 340\n"
-                     "timer\n"
-                     "report 1.1 cpu=100 mem=390 left=10 psi=300 -> FREEZE 1.1@1\n"
-                     "frozen 1.1\n"
-                     "resize 1 m=600\n"
-                     "? 1 SUSPENDED at-limit running\n"
-                     "at 640\n"
-                     "timer\n"
-                     "? 1 SUSPENDED at-limit running\n"
-                     "resize 1 m=600\n"
-                     "checkpointed 3.1 -> RELEASE 3.1@1\n"
-                     "released 3.1 -> RESIZE 1.1@1^=1/600\n");
+    run(WAITS_FOR_MORE "? 1 SUSPENDED at-limit running\n"
+                       "at 640\n"
+                       "timer\n"
+                       "? 1 SUSPENDED at-limit running\n"
+                       "resize 1 m=600\n"
+                       "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                       "released 3.1 -> RESIZE 1.1@1^=1/600\n");
 }
 
 /* It does not wait for room any more, and is not frozen again at once. */
 static void frozen_guest_that_waits_for_more_may_go_on_as_it_is(void **state)
 {
-    run(MAY_GROW("") "report 1.1 cpu=100 mem=390 left=10 psi=300 -> CHECKPOINT 3.1@1~\n"
-                     "at 340\n"
-                     "timer\n"
-                     "report 1.1 cpu=100 mem=390 left=10 psi=300 -> FREEZE 1.1@1\n"
-                     "frozen 1.1\n"
-                     "resize 1 m=600\n"
-                     "thaw 1 -> THAW 1.1@1\n"
-                     "thawed 1.1\n"
-                     "? 1 RUNNING none running\n"
-                     "holds 1 1 400\n");
+    run(WAITS_FOR_MORE "thaw 1 -> THAW 1.1@1\n"
+                       "thawed 1.1\n"
+                       "? 1 RUNNING none running\n"
+                       "holds 1 1 400\n");
 }
 
 /* 9 is in slack on node 4, and has room on node 3. Two guests wait to be moved to node 2 meanwhile, as many as may move at a
