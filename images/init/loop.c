@@ -210,6 +210,8 @@ static void set_memory_max(void *data, uint64_t mib)
 {
     Loop *loop = data;
 
+    if (loop->memory_max_kib == mib * 1024)
+        return; /* each session says so */
     loop->memory_max_kib = mib * 1024;
     loop->memory_limit.total_kib = 0; /* it is set anew */
     limit_memory(loop);
