@@ -252,6 +252,14 @@ static gboolean replace_in_file(const char *path, const char *old, const char *n
     return g_file_set_contents(path, changed, -1, NULL);
 }
 
+static void append_config(BerthdTest *test, const char *limit)
+{
+    FILE *config = fopen(berthd_fixture_config(test->berthd), "a");
+    assert_non_null(config);
+    assert_true(fprintf(config, "[limits]\n%s", limit) > 0);
+    assert_int_equal(fclose(config), 0);
+}
+
 static void full_disk_ends_it_and_loses_nothing(void **state)
 {
     BerthdTest *test = *state;
@@ -271,6 +279,11 @@ static void full_disk_ends_it_and_loses_nothing(void **state)
     berthd_fixture_start(test->berthd);
     berthd_fixture_import(test->berthd, "tiny");
     Berth__JobSpec spec = berthd_fixture_spec();
+    g_autoptr(GError) refused = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(refused, BERTH_ERROR_RESOURCE_EXHAUSTED, "(state_kept)");
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    append_config(test, "state_kept = 0\n"); /* others fill it all the same */
+    berthd_fixture_start(test->berthd);
     Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
     g_autofree char *argument = g_strnfill(100000, 'x');
     char *command[] = {(char *)"true", argument};
@@ -307,10 +320,7 @@ static void beyond_its_memory_it_serves_what_runs_and_takes_no_more(void **state
     guint64 job = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
     assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
-    FILE *config = fopen(berthd_fixture_config(test->berthd), "a");
-    assert_non_null(config);
-    fputs("[limits]\nmemory_max = 1M\n", config);
-    assert_int_equal(fclose(config), 0);
+    append_config(test, "memory_max = 1M\n");
     berthd_fixture_start(test->berthd);
     Berth__JobSpec spec = berthd_fixture_spec();
     g_autoptr(GError) error = berthd_fixture_submit_error(test->berthd, &spec);

@@ -49,7 +49,7 @@ def refuses():
     large = sh("sleep 60", "--memory", "96M", "--vcpus", "4", "--node", there)
     await_running(large)
     check_in("no room", refused("migrate", str(job), "--to", there), "a full node")
-    check_in("has room", refused("migrate", str(job)), "no room anywhere")
+    check_in("no other node that it may use has all free", refused("migrate", str(job)), "no room anywhere")
     berth("cancel", str(large))
     wait_one(large)
     try:
