@@ -36,7 +36,8 @@ while [ $i -lt $BLOCKS ]; do
 done
 """
 
-# It keeps much, and reads a file again and again that does not fit into the rest beside it.
+# It keeps much, and reads a file again and again that does not fit into the rest beside it. Two read it at once: the kernel counts
+# a wait for what it had put out as a lack of memory if that was used more than once.
 THRASHES = """
 mount -o remount,size=95% /dev/shm || exit 7
 dd if=/dev/urandom of=/dev/shm/kept bs=1M count=$KEPT 2>/dev/null || exit 8
@@ -47,7 +48,9 @@ i=0
 until [ -e /dev/shm/enough ]; do
     n=0
     while [ $n -lt 20 ]; do # of which nearly all is waiting
+        cat file >/dev/null &
         cat file >/dev/null
+        wait
         n=$((n+1))
     done
     [ "$(sha256sum <file)" = "$file" ] || { echo "the file is damaged"; exit 10; }
