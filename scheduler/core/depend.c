@@ -45,7 +45,7 @@ typedef struct {
 /* And then not before there are twice as many as are left, and so many. */
 #define DROP_AT_MIN 16u
 
-/* So many that can never start are ended with one event. */
+/* So many jobs that can never start are ended at a time. */
 #define ENDS_PER_EVENT 1000u
 
 /* Unfinished jobs of one user and name. */
@@ -87,6 +87,7 @@ void core_depends_init(BerthCore *core)
     core->waited = g_hash_table_new_full(g_int64_hash, g_int64_equal, waited_free, NULL);
     core->families = g_hash_table_new_full(family_hash, family_equal, family_free, NULL);
     core->hopeless = g_array_new(FALSE, FALSE, sizeof(Hopeless));
+    core->hopeless_tasks = g_array_new(FALSE, FALSE, sizeof(Hopeless));
 }
 
 void core_depends_clear(BerthCore *core)
@@ -94,11 +95,12 @@ void core_depends_clear(BerthCore *core)
     g_hash_table_unref(core->waited);
     g_hash_table_unref(core->families);
     g_array_unref(core->hopeless);
+    g_array_unref(core->hopeless_tasks);
 }
 
 gsize core_depends_bytes(BerthCore *core)
 {
-    gsize bytes = core->hopeless->len * sizeof(Hopeless);
+    gsize bytes = (core->hopeless->len + core->hopeless_tasks->len) * sizeof(Hopeless);
     GHashTableIter iter;
     gpointer key;
     g_hash_table_iter_init(&iter, core->waited);
@@ -161,7 +163,7 @@ static void let_eldest_go(BerthCore *core, const CoreFamily *family)
 static void give_up_some(BerthCore *core, const CoreJob *job, BerthIndexRange tasks)
 {
     Hopeless hopeless = {job->id, tasks};
-    g_array_append_val(core->hopeless, hopeless);
+    g_array_append_val(core->hopeless_tasks, hopeless);
 }
 
 static void give_up_all(BerthCore *core, const CoreJob *job, const BerthIndexSet *tasks)
@@ -173,7 +175,8 @@ static void give_up_all(BerthCore *core, const CoreJob *job, const BerthIndexSet
 
 static void give_up(BerthCore *core, const CoreJob *job)
 {
-    give_up_some(core, job, (BerthIndexRange){0, 0, 0});
+    Hopeless hopeless = {job->id, {0, 0, 0}};
+    g_array_append_val(core->hopeless, hopeless);
 }
 
 static gboolean is_met_by(BerthDependencyKind kind, gboolean ended_well)
@@ -488,19 +491,27 @@ void core_depend_ended(BerthCore *core, CoreJob *job)
     leave_family(core, job);
 }
 
-/* Those that come after one job may be a hundred thousand: others are decided on between them. */
+static void end_one(BerthCore *core, Hopeless hopeless)
+{
+    CoreJob *job = core_job_get(core, hopeless.job);
+    if (job != NULL && !job->has_ended)
+        core_end_hopeless(core, job, hopeless.tasks);
+}
+
+/* Those that come after one job may be a hundred thousand: others are decided on between them. Which tasks of an array can never start
+ * is not among what is restored: they are ended with what they waited for. With each there may be more of both. */
 void core_depend_end_hopeless(BerthCore *core)
 {
-    guint n = 0;
-    for (; n < core->hopeless->len && n < ENDS_PER_EVENT; n++) {
-        Hopeless hopeless = g_array_index(core->hopeless, Hopeless, n);
-        CoreJob *job = core_job_get(core, hopeless.job);
-        if (job != NULL && !job->has_ended)
-            core_end_hopeless(core, job, hopeless.tasks);
-    }
-    if (n == 0)
-        return;
-    g_array_remove_range(core->hopeless, 0, n);
-    core_timer_set(core, &core->ends_hopeless,
-                   core->hopeless->len > 0 ? core->now_usec : G_MAXINT64);
+    GArray *tasks = core->hopeless_tasks;
+    GArray *jobs = core->hopeless;
+    guint n_tasks = 0, n_jobs = 0;
+    guint most_jobs = core_heap_has(&core->ends_hopeless.link) ? 0 : ENDS_PER_EVENT;
+    while (n_tasks < tasks->len || n_jobs < MIN(jobs->len, most_jobs))
+        end_one(core, n_tasks < tasks->len ? g_array_index(tasks, Hopeless, n_tasks++)
+                                           : g_array_index(jobs, Hopeless, n_jobs++));
+    g_array_set_size(tasks, 0);
+    if (n_jobs > 0)
+        g_array_remove_range(jobs, 0, n_jobs);
+    if (jobs->len > 0 && !core_heap_has(&core->ends_hopeless.link))
+        core_timer_set(core, &core->ends_hopeless, core->now_usec);
 }

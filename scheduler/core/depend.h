@@ -24,5 +24,6 @@ void core_depend_task_ended(BerthCore *core, const CoreTask *task);
 /* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
 void core_depend_started(BerthCore *core, CoreJob *job);
 void core_depend_ended(BerthCore *core, CoreJob *job);
-/* Ends those of which it is known by now that they can never start: some with this event, others with ones that follow at once. */
+/* Ends those of which it is known by now that they can never start: tasks with this event, and jobs, if they are many, some with
+ * this one and others with timers that are due at once. */
 void core_depend_end_hopeless(BerthCore *core);

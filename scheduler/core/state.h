@@ -431,15 +431,16 @@ struct BerthCore {
     guint64 planned_change; /* of nodes: next after the latest pass that planned. For invariants */
     BerthCoreEffects *effects; /* of the event under way; NULL between */
     CoreNodes nodes;
-    GHashTable *jobs;     /* CoreJob by id */
-    GHashTable *classes;  /* CoreClass by shape */
-    guint64 n_waiting;    /* jobs in the heaps of these. order.c */
-    GHashTable *owners;   /* owner.c */
-    GHashTable *waited;   /* depend.c */
-    GHashTable *families; /* likewise */
-    GArray *hopeless;     /* depend.c: jobs, and tasks of arrays, that can never start */
-    GArray *qos;          /* gint32: priority in permille, by number */
-    guint64 ranking;      /* number of the latest */
+    GHashTable *jobs;       /* CoreJob by id */
+    GHashTable *classes;    /* CoreClass by shape */
+    guint64 n_waiting;      /* jobs in the heaps of these. order.c */
+    GHashTable *owners;     /* owner.c */
+    GHashTable *waited;     /* depend.c */
+    GHashTable *families;   /* likewise */
+    GArray *hopeless;       /* depend.c: jobs that can never start */
+    GArray *hopeless_tasks; /* depend.c: tasks of arrays that cannot */
+    GArray *qos;            /* gint32: priority in permille, by number */
+    guint64 ranking;        /* number of the latest */
     gint64 ranked_usec;
     CoreClass
         *order; /* those in which a job waits: the top of their tree; NULL = none. order_tree.c */

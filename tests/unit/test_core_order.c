@@ -243,6 +243,26 @@ static void many_that_never_start_are_ended_some_at_a_time(void **state)
     run(script->str);
 }
 
+/* Other events of the same moment end no more of them. Tasks that come after others one by one do not wait for that. */
+static void many_that_never_start_hold_up_no_tasks(void **state)
+{
+    g_autoptr(GString) script = g_string_new("node 1 1 1000\n"
+                                             "submit 1 array=2 throttle=1 -> START 1.1@1\n");
+    for (guint job = 2; job <= 1102; job++)
+        g_string_append_printf(script, "submit %u ok:1\n", job);
+    g_string_append(script, "submit 1110 array=2 corr:1\n"
+                            "cancel 1 -> STOP 1.1@1\n"
+                            "exited 1.1 status=1 -> RELEASE 1.1@1\n"
+                            "released 1.1\n"
+                            "? 1001 CANCELLED dependency-never none\n"
+                            "? 1110 CANCELLED dependency-never none\n"
+                            "submit 1111 -> START 1111.1@1\n"
+                            "why 1002 dependency\n"
+                            "timer\n"
+                            "? 1102 CANCELLED dependency-never none\n");
+    run(script->str);
+}
+
 static void after_start_waits_for_all_tasks(void **state)
 {
     run("node 1 2 1000\n"
@@ -599,6 +619,7 @@ int main(void)
         cmocka_unit_test(start_lets_a_higher_job_go_at_once),
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
         cmocka_unit_test(many_that_never_start_are_ended_some_at_a_time),
+        cmocka_unit_test(many_that_never_start_hold_up_no_tasks),
         cmocka_unit_test(cancelled_dependent_is_forgotten),
         cmocka_unit_test(cancelled_dependents_leave_nothing),
         cmocka_unit_test(jobs_that_wait_cost_the_same_when_they_are_put_back),
