@@ -20,11 +20,19 @@ gboolean core_freeze_is_charged(BerthReason reason)
     return reason != BERTH_REASON_FROZEN_BY_OPERATOR;
 }
 
+/* So that it may go on, if it stands still at its limit. */
+static gboolean is_given_more_by(BerthReason reason)
+{
+    return reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR ||
+           reason == BERTH_REASON_AT_LIMIT;
+}
+
 void core_freeze_settle(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;
     gboolean is_wanted = record->freeze_reason != BERTH_REASON_NONE;
-    if (is_wanted && (!guest->is_frozen || record->freeze_to_disk) && core_move_is_free(guest))
+    gboolean may_stand = guest->is_frozen && !is_given_more_by(guest->op_reason);
+    if (is_wanted && (!may_stand || record->freeze_to_disk) && core_move_is_free(guest))
         core_move_let_go(core, guest);
     if (!core_move_is_at_rest(guest))
         return;
@@ -109,11 +117,8 @@ void core_freeze_went_on(CoreGuest *guest)
 void core_freeze_stays(const BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
-    gboolean was_resized = reason == BERTH_REASON_RESIZED_BY_USER ||
-                           reason == BERTH_REASON_RESIZED_BY_OPERATOR ||
-                           reason == BERTH_REASON_AT_LIMIT;
-    if (was_resized && core->now_usec >= guest->limit_rest_usec && guest->op == BERTH_OP_NONE &&
-        guest->is_frozen && record->reason == BERTH_REASON_AT_LIMIT &&
+    if (is_given_more_by(reason) && core->now_usec >= guest->limit_rest_usec &&
+        guest->op == BERTH_OP_NONE && guest->is_frozen && record->reason == BERTH_REASON_AT_LIMIT &&
         record->freeze_reason == BERTH_REASON_NONE)
         record->freeze_reason = BERTH_REASON_AT_LIMIT;
 }
@@ -170,7 +175,8 @@ gboolean core_freeze_is_open(const CoreGuest *guest)
 
 void core_freeze_reopen(CoreGuest *guest)
 {
-    guest->op = guest->is_frozen ? BERTH_OP_THAWING : BERTH_OP_FREEZING;
+    guest->may_run = guest->is_frozen && guest->task->record.freeze_reason != BERTH_REASON_NONE;
+    guest->op = guest->is_frozen && !guest->may_run ? BERTH_OP_THAWING : BERTH_OP_FREEZING;
     guest->op_reason = guest->task->record.freeze_reason;
 }
 

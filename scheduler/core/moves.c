@@ -402,7 +402,8 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
     }
     note_memory_resized(core, guest, ok);
     if (ok && is_balloon && guest->to_balloon_mib < guest->balloon_mib) /* likewise */
-        guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
+        guest->limit_rest_usec =
+            MAX(guest->limit_rest_usec, core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC));
     if (ok || instead.memory_mib > guest->old_size.memory_mib)
         core_predict_grew(guest);
     if (!ok) {

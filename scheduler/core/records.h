@@ -113,8 +113,9 @@ typedef struct {
     gboolean
         waits_for_room; /* what is to be done by MIGRATE_TO or RESIZE_TO has not been asked of anybody yet: guests in
                               * slack are to make room for it first. A core that is put back lets it wait on */
-    gboolean freeze_is_open;  /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
-                                * core that is put back asks again, whatever is wanted by then */
+    gboolean
+        freeze_is_open; /* FREEZE or THAW was not answered yet: a core that is put back asks one that is SUSPENDED, and is
+                               * not to stand still, for THAW again, and any other one for FREEZE */
     BerthResources resources; /* of its one guest; 0 = what its job reserves */
     /* What that is to have, here or where it is being moved for it, which may be what it has: to be backed, or
      * with another balloon. A core that is put back asks again; 0 = nothing is asked. */

@@ -404,6 +404,7 @@ static void thaw_task(BerthCore *core, CoreTask *task)
         guest->limit_rest_usec =
             core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
         guest->grow_rest_usec = 0;
+        guest->ungrown = 0;
     }
     if (is_given_more) /* not when there is room: now */
         core_move_let_go(core, guest);

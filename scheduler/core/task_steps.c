@@ -374,6 +374,7 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
     guest->move_rest_usec = guest->save_rest_usec = guest->stuck_usec = guest->limit_rest_usec = 0;
     guest->is_drain_missed = FALSE;
     guest->vcpus_short_usec = guest->grow_rest_usec = guest->resized_until_usec = 0;
+    guest->ungrown = 0;
     guest->fill_usec = 0;
     guest->is_opportunistic = is_opportunistic;
     core_checkpoint_count_slack(core, guest);

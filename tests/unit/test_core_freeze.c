@@ -272,8 +272,7 @@ static void freeze_that_was_not_answered_before_a_restart_is_asked_again(void **
         "thaw 1 -> THAW 1.1@1\n"
         "freeze 1\n"
         "restart\n"
-        "join 1 1.1:running -> THAW 1.1@1\n"
-        "thawed 1.1 -> FREEZE 1.1@1\n"
+        "join 1 1.1:running -> FREEZE 1.1@1\n"
         "frozen 1.1\n"
         "? 1 SUSPENDED frozen-by-user running\n");
 }

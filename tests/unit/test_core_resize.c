@@ -345,8 +345,18 @@ static void job_that_is_frozen_while_it_gets_more_stands_still(void **state)
                                         "thawed 1.1\n"
                                         "? 1 RUNNING none running\n",
                                         NULL);
+    g_autofree char *restarts = g_strconcat(begun,
+                                            "freeze 1\n"
+                                            "resized 1.1 -> FREEZE 1.1@1\n"
+                                            "restart\n"
+                                            "join 1 1.1:running -> FREEZE 1.1@1\n"
+                                            "frozen 1.1\n"
+                                            "? 1 SUSPENDED frozen-by-user running\n"
+                                            "thaw 1 -> THAW 1.1@1\n",
+                                            NULL);
     run_with(NO_GROWTH, stands);
     run_with(NO_GROWTH, runs);
+    run_with(NO_GROWTH, restarts);
 }
 
 static void job_frozen_at_its_limit_goes_on_with_more_over_a_restart(void **state)

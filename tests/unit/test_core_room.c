@@ -531,6 +531,17 @@ static void frozen_guest_that_waits_for_more_may_go_on_as_it_is(void **state)
                        "holds 1 1 400\n");
 }
 
+/* Nor who is to stand still for another reason by now: there would be nobody to take it. */
+static void frozen_guest_that_waits_for_more_may_be_kept_still(void **state)
+{
+    run(WAITS_FOR_MORE "freeze 1\n"
+                       "? 1 SUSPENDED frozen-by-user running\n"
+                       "holds 1 1 400\n"
+                       "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                       "released 3.1\n"
+                       "thaw 1 -> THAW 1.1@1\n");
+}
+
 /* 9 is in slack on node 4, and has room on node 3. Two guests wait to be moved to node 2 meanwhile, as many as may move at a
  * time in the cluster. */
 #define LEAVES_NODE_4(moves)                                                                       \
@@ -636,6 +647,7 @@ int main(void)
         cmocka_unit_test(guest_at_its_limit_waits_for_its_growth),
         cmocka_unit_test(frozen_guest_stays_at_its_limit_when_its_growth_is_given_up),
         cmocka_unit_test(frozen_guest_that_waits_for_more_may_go_on_as_it_is),
+        cmocka_unit_test(frozen_guest_that_waits_for_more_may_be_kept_still),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
