@@ -95,6 +95,15 @@ BerthRpcBudget *berth_rpc_budget_ref(BerthRpcBudget *budget);
 void berth_rpc_budget_unref(BerthRpcBudget *budget);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcBudget, berth_rpc_budget_unref)
 
+/* What the connections of several budgets (users) may take together, beside LEAST_BYTES of each. Where that is taken who has more
+ * than that waits as he does for room of his own, and is closed as above while somebody waits. MAX_BYTES: of all. */
+typedef struct BerthRpcPool BerthRpcPool;
+BerthRpcPool *berth_rpc_pool_new(gsize max_bytes, gsize least_bytes);
+void berth_rpc_pool_unref(BerthRpcPool *pool);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcPool, berth_rpc_pool_unref)
+/* Once, before BUDGET has a connection. It keeps a reference. */
+void berth_rpc_budget_share(BerthRpcBudget *budget, BerthRpcPool *pool);
+
 /* Whose request is begun next where more come than can be dealt with at once: that of the budgets (users), a request each in
  * turn. What waits for its turn is not read on. OPEN_MAX: so many calls are dealt with at a time, and one more of each user
  * who has none; a stream does not count once it has begun, nor a call after 0.1 s, as it waits for something else then. */

@@ -53,12 +53,13 @@ struct BerthRpcPeer {
     BerthRpcBudget *budget;
     gsize charged_bytes;
     gsize charged_busy;
-    gboolean waits_for_budget;
-    gboolean waits_for_turn; /* rpc_turns.c, and so the next two */
-    gboolean has_turn;       /* for the request that it holds */
-    gboolean has_begun;      /* a request, since something was read, or it got a turn */
-    guint64 written_bytes;   /* in all */
-    guint64 stall_mark;
+    gboolean waits_for_budget, waits_for_pool; /* and that for room among all */
+    gboolean waits_for_turn;                   /* rpc_turns.c, and so the next two */
+    gboolean has_turn;                         /* for the request that it holds */
+    gboolean has_begun;    /* a request, since something was read, or it got a turn */
+    guint64 written_bytes; /* in all */
+    guint64 stall_mark,
+        pool_mark; /* WRITTEN_BYTES when it was looked at, for its user and for all */
 
     /* out: rpc_out.c */
     GQueue out;      /* of GBytes: whole frames */
@@ -121,6 +122,7 @@ void berth_rpc_budget_begin(BerthRpcPeer *peer, BerthRpcTurn *turn);
 void berth_rpc_budget_leave(BerthRpcPeer *peer);
 /* For tests. */
 void berth_rpc_budget_set_stall(BerthRpcBudget *budget, guint stall_msec);
+void berth_rpc_pool_set_stall(BerthRpcPool *pool, guint stall_msec);
 gsize berth_rpc_budget_used(const BerthRpcBudget *budget);
 
 /* rpc_timers.c */

@@ -11,6 +11,9 @@
 /* What the connections of one user take together (rpc.h): sixteen answers of the largest size at
  * once, and thousands of usual ones. */
 #define USER_BUDGET_BYTES (64u << 20)
+/* Those of all users, beside two of the largest answers of each: who asks for more waits, however many users there are. */
+#define ALL_BYTES   (512u << 20)
+#define LEAST_BYTES (8u << 20)
 /* Calls that are dealt with at a time, and one of each user. They wait for each other in the queues of workers and of the
  * store, and whoever asks for little waits with them: bench/hostile says how long. */
 #define CALLS_MAX 16u
@@ -20,6 +23,7 @@ struct BerthClients {
     GHashTable *peers; /* set of BerthRpcPeer, a reference each */
     GHashTable *users; /* uid -> User, of all who ever had a connection */
     BerthRpcTurns *turns;
+    BerthRpcPool *pool;
     BerthLogLimit limit;
     BerthLogLimit dry_limit;
 };
@@ -64,6 +68,7 @@ BerthClients *berth_clients_new(BerthDaemon *daemon)
     clients->daemon = daemon;
     clients->peers = g_hash_table_new_full(NULL, NULL, (GDestroyNotify)berth_rpc_peer_unref, NULL);
     clients->users = g_hash_table_new_full(NULL, NULL, NULL, user_free);
+    clients->pool = berth_rpc_pool_new(ALL_BYTES, LEAST_BYTES);
     clients->turns = berth_rpc_turns_new(CALLS_MAX);
     berth_rpc_turns_set_dry_func(clients->turns, on_dry, clients);
     return clients;
@@ -75,6 +80,7 @@ void berth_clients_free(BerthClients *clients)
     g_hash_table_unref(clients->users);
     berth_rpc_turns_set_dry_func(clients->turns, NULL, NULL);
     berth_rpc_turns_unref(clients->turns);
+    berth_rpc_pool_unref(clients->pool);
     g_free(clients);
 }
 
@@ -90,6 +96,7 @@ static void add_connection(BerthClients *clients, uid_t uid, BerthRpcPeer *peer)
     if (!user) {
         user = g_new0(User, 1);
         user->budget = berth_rpc_budget_new(USER_BUDGET_BYTES);
+        berth_rpc_budget_share(user->budget, clients->pool);
         berth_rpc_budget_take_turns(user->budget, clients->turns,
                                     uid == 0 ? 0 : clients->daemon->config->user_requests_per_sec);
         g_hash_table_insert(clients->users, GUINT_TO_POINTER(uid), user);

@@ -15,6 +15,7 @@
 #define N_WIRES      4
 #define FRAME_MIB    2
 #define BUDGET_BYTES (6 * MIB)
+#define ALL_BYTES    (5 * MIB)
 
 typedef struct {
     BerthRpcPeer *peer;
@@ -26,6 +27,8 @@ typedef struct {
 typedef struct {
     RpcFixture *server;
     BerthRpcBudget *budget;
+    BerthRpcBudget *other; /* of the last wire, in the tests of what users share; or NULL */
+    BerthRpcPool *pool;
     Wire wires[N_WIRES];
 } User;
 
@@ -34,21 +37,41 @@ static const BerthRpcLimits limits = {.max_frame_bytes = FRAME_MIB << 20,
                                       .max_open_calls = 64,
                                       .frame_timeout_msec = 60000};
 
-static int setup(void **state)
+static void connect_all(User *user)
 {
-    User *user = g_new0(User, 1);
     user->server = rpc_fixture_new();
-    user->budget = berth_rpc_budget_new(BUDGET_BYTES);
     for (guint i = 0; i < N_WIRES; i++) {
         Wire *wire = &user->wires[i];
         wire->peer = rpc_fixture_raw(user->server, &limits, &wire->fd);
         wire->reader = berth_rpc_frame_reader_new(8 << 20);
-        berth_rpc_peer_set_budget(wire->peer, user->budget);
+        gboolean is_other = user->other != NULL && i == N_WIRES - 1;
+        berth_rpc_peer_set_budget(wire->peer, is_other ? user->other : user->budget);
         berth_rpc_peer_set_closed_func(wire->peer, rpc_fixture_store_reason, &wire->reason);
         rpc_fixture_say(wire->fd, rpc_fixture_hello(1, 1));
         g_autoptr(Berth__Frame) hello = rpc_fixture_hear(wire->fd, wire->reader);
         assert_int_equal(hello->kind, BERTH__FRAME__KIND__HELLO);
     }
+}
+
+static int setup(void **state)
+{
+    User *user = g_new0(User, 1);
+    user->budget = berth_rpc_budget_new(BUDGET_BYTES);
+    connect_all(user);
+    *state = user;
+    return 0;
+}
+
+/* Two users, who have less together than each may. */
+static int setup_shared(void **state)
+{
+    User *user = g_new0(User, 1);
+    user->pool = berth_rpc_pool_new(ALL_BYTES, MIB);
+    user->budget = berth_rpc_budget_new(BUDGET_BYTES);
+    user->other = berth_rpc_budget_new(BUDGET_BYTES);
+    berth_rpc_budget_share(user->budget, user->pool);
+    berth_rpc_budget_share(user->other, user->pool);
+    connect_all(user);
     *state = user;
     return 0;
 }
@@ -76,6 +99,11 @@ static int teardown(void **state)
     /* What was taken has been given back, whatever happened. */
     assert_int_equal(berth_rpc_budget_used(user->budget), 0);
     berth_rpc_budget_unref(user->budget);
+    if (user->other != NULL) {
+        assert_int_equal(berth_rpc_budget_used(user->other), 0);
+        berth_rpc_budget_unref(user->other);
+        berth_rpc_pool_unref(user->pool);
+    }
     g_free(user);
     return 0;
 }
@@ -251,7 +279,54 @@ static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **s
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* --- several users ------------------------------------------------------------------------- */
+
+/* The first has two answers of the largest size, and takes neither. */
+static void take_most(User *user)
+{
+    ask(&user->wires[0], 1, "Jobs.Hold");
+    ask(&user->wires[0], 2, "Jobs.Hold");
+    for (guint i = 0; i < 2; i++) {
+        run_until(user->server->open->len > 0);
+        answer_one(user, FRAME_MIB * MIB - 1000);
+    }
+    settle();
+    assert_int_equal(user->server->held, 2);
+}
+
+static void users_wait_for_what_all_of_them_take(void **state)
+{
+    User *user = *state;
+    Wire *other = &user->wires[N_WIRES - 1];
+    berth_rpc_pool_set_stall(user->pool, 100);
+    take_most(user);
+    assert_false(berth_rpc_peer_is_closed(user->wires[0].peer)); /* nobody waits yet */
+    ask(other, 1, "Jobs.Hold");
+    ask(other, 2, "Jobs.Hold");
+    run_until(user->wires[0].reason != NULL);
+    assert_berth_error(user->wires[0].reason, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                       "other commands wait");
+    run_until(user->server->held == 4);
+    assert_null(other->reason);
+    answer_one(user, 1000);
+    answer_one(user, 1000);
+    hear_answer(other, 1);
+    hear_answer(other, 2);
+}
+
+static void user_with_little_does_not_wait_for_others(void **state)
+{
+    User *user = *state;
+    take_most(user);
+    for (guint64 id = 1; id <= 60; id++)
+        ask(&user->wires[N_WIRES - 1], id, "Jobs.Submit");
+    settle();
+    assert_int_equal(user->server->held, 2 + 60);
+    assert_false(berth_rpc_peer_is_closed(user->wires[0].peer));
+}
+
+#define TEST(name)        cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_SHARED(name) cmocka_unit_test_setup_teardown(name, setup_shared, teardown)
 
 int main(void)
 {
@@ -263,6 +338,8 @@ int main(void)
         TEST(peer_that_takes_nothing_is_ended_while_others_wait),
         TEST(large_frames_that_have_begun_are_charged_and_wait),
         TEST(requests_in_full_frames_do_not_wait_for_each_other_for_ever),
+        TEST_SHARED(users_wait_for_what_all_of_them_take),
+        TEST_SHARED(user_with_little_does_not_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
