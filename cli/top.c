@@ -301,7 +301,10 @@ static void page_nodes(Top *top, gint direction)
     guint nodes, guests;
     guint32 total = top->reply != NULL ? top->reply->nodes_total : 0;
     pages_of(top, &nodes, &guests);
-    top->look.node_skip = moved(top->look.node_skip, direction * (gint)MAX(nodes, 1), total);
+    guint last =
+        total > nodes ? total - nodes : 0; /* where the last page begins, as full as the others */
+    top->look.node_skip =
+        MIN(moved(top->look.node_skip, direction * (gint)MAX(nodes, 1), total), last);
     ask_soon(top);
 }
 

@@ -38,6 +38,7 @@ struct BerthTop {
     BerthRanking *nodes, *guests; /* NULL = there is none yet */
     GArray *listed;               /* Listed: all guests; NULL likewise */
     Age nodes_age, listed_age;
+    gint64 ranked_usec;   /* what to rank the guests of all users did cost, the last time */
     Berth__TopReply sums; /* without nodes and guests */
 };
 
@@ -189,9 +190,9 @@ static void rank_node(BerthTop *top, const BerthNodeEntry *entry)
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-static gboolean is_young(const Age *age)
+static gboolean is_young(Age age)
 {
-    return g_get_monotonic_time() - age->made_usec < MAX(FRESH_USEC, FRESH_TIMES * age->cost_usec);
+    return g_get_monotonic_time() - age.made_usec < MAX(FRESH_USEC, FRESH_TIMES * age.cost_usec);
 }
 
 static Age age_since(gint64 begin_usec)
@@ -252,7 +253,6 @@ static gboolean is_asked_for(const BerthTop *top, const Listed *listed, const ch
     return !*top->node || (node && g_str_equal(node->name, top->node));
 }
 
-/* All of them for all users at once is what listing them costs, too. */
 static void rank_guests(BerthTop *top)
 {
     gint64 begin_usec = g_get_monotonic_time();
@@ -269,15 +269,22 @@ static void rank_guests(BerthTop *top)
     }
     berth_ranking_at(top->guests, 0); /* as above */
     if (!user)
-        top->listed_age.cost_usec += g_get_monotonic_time() - begin_usec;
+        top->ranked_usec = g_get_monotonic_time() - begin_usec;
+}
+
+/* Who asks for all guests has them ranked with each list. */
+static gboolean is_list_young(const BerthTop *top)
+{
+    Age age = {top->listed_age.made_usec, top->listed_age.cost_usec + top->ranked_usec};
+    return top->listed != NULL && is_young(age);
 }
 
 static void refresh(BerthTop *top, const Berth__TopRequest *request)
 {
     gboolean is_same_view =
         top->nodes && top->order == request->order && g_str_equal(top->node, request->node);
-    gboolean are_nodes_old = !is_same_view || !is_young(&top->nodes_age);
-    gboolean is_list_old = !top->listed || !is_young(&top->listed_age);
+    gboolean are_nodes_old = !is_same_view || !is_young(top->nodes_age);
+    gboolean is_list_old = !is_list_young(top);
     gboolean is_same_user = top->user && g_str_equal(top->user, request->user);
     if (!is_same_view) {
         top->order = request->order;

@@ -154,6 +154,28 @@ static void top_on_a_terminal_follows_until_q(void **state)
     cli_terminal_clear(&terminal);
 }
 
+/* More than a screen has lines; the last page is as full as the first. */
+static void top_on_a_terminal_pages_through_the_nodes(void **state)
+{
+    BerthdTest *test = *state;
+    for (guint i = 11; i <= 50; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        berthd_fixture_add_agent(test->berthd, name, NULL, NULL);
+    }
+    CliTerminal terminal = on_terminal(test);
+    run_until(strstr(cli_terminal_screen(&terminal), "n11") != NULL);
+    assert_null(strstr(cli_terminal_screen(&terminal), "n50"));
+    cli_terminal_type(&terminal, ">>>");
+    run_until(strstr(cli_terminal_screen(&terminal), "n50") != NULL);
+    assert_contains(cli_terminal_screen(&terminal), "n40");
+    assert_null(strstr(cli_terminal_screen(&terminal), "n11"));
+    cli_terminal_type(&terminal, "<<<");
+    run_until(strstr(cli_terminal_screen(&terminal), "n11") != NULL);
+    cli_terminal_type(&terminal, "q");
+    cli_terminal_assert_ended(&terminal, "status 0");
+    cli_terminal_clear(&terminal);
+}
+
 /* It says so, keeps what it has, and goes on. */
 static void top_on_a_terminal_outlives_the_daemon(void **state)
 {
@@ -483,6 +505,7 @@ int main(void)
         TEST(top_once_shows_all_guests_of_many),
         TEST(top_refuses_what_it_cannot_do),
         TEST(top_on_a_terminal_follows_until_q),
+        TEST(top_on_a_terminal_pages_through_the_nodes),
         TEST(top_on_a_terminal_outlives_the_daemon),
         TEST(top_asks_again_for_what_is_pressed_while_it_asks),
         TEST(top_that_is_left_while_it_asks_ends_well),
