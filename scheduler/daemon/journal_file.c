@@ -20,8 +20,9 @@
 /* Handed over and not yet written: beyond this the disk cannot keep up. */
 #define WAITING_MAX_BYTES (64 << 20)
 
-/* Stays free on the file system: this, or a tenth of it if that is less. */
-#define KEEP_FREE_BYTES (G_GUINT64_CONSTANT(256) << 20)
+/* Stays free on the file system: this, or a tenth of it if that is less. More than what is kept for the state, which may be on the
+ * same one (daemon_config.c: state_kept). */
+#define KEEP_FREE_BYTES (G_GUINT64_CONSTANT(512) << 20)
 
 /* Free space is looked at after each so many bytes. */
 #define LOOK_BYTES (1u << 20)

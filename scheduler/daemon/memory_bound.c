@@ -96,7 +96,7 @@ static guint64 own_bytes(void)
     return (guint64)(resident - shared) * (guint64)sysconf(_SC_PAGESIZE);
 }
 
-/* What is left is for those who have no more jobs than others. */
+/* What is left is for those who have few jobs, or none. */
 static gboolean is_shared_out(const BerthMemoryBound *bound)
 {
     return bound->bytes >= bound->max_bytes / 4 * 3;
@@ -116,14 +116,15 @@ static void look(BerthMemoryBound *bound)
     bound->bytes = own_bytes();
 }
 
-static gboolean has_more_than_others(const BerthMemoryJobs *jobs)
+/* Than each would have if there were one user more: who has none is to find something left. */
+static gboolean has_more_than_share(const BerthMemoryJobs *jobs)
 {
-    return (guint64)jobs->of_user * jobs->n_users > jobs->of_all;
+    return (guint64)jobs->of_user * ((guint64)jobs->n_users + 1) > jobs->of_all;
 }
 
 static gboolean check_share(BerthMemoryBound *bound, const BerthMemoryJobs *jobs, GError **error)
 {
-    if (!is_shared_out(bound) || !has_more_than_others(jobs))
+    if (!is_shared_out(bound) || !has_more_than_share(jobs))
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                 "you have %u of the %u jobs that have not ended, of %u users, and berthd takes "

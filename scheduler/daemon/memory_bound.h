@@ -22,7 +22,7 @@ typedef struct {
 } BerthMemoryJobs;
 
 /* FALSE with RESOURCE_EXHAUSTED, for who submits: it takes that much, or more; or three quarters of it, and he has more jobs than
- * the mean of all users: one alone never takes what others would submit with. It is looked at a few times a second at most, so
+ * each would have if there were one user more: those who have many, or one who has all, leave something for who has none. It is looked at a few times a second at most, so
  * that it costs nothing to ask for each job. */
 gboolean berth_memory_bound_check(BerthMemoryBound *bound, const BerthMemoryJobs *jobs,
                                   GError **error);

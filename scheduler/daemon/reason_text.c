@@ -52,9 +52,8 @@ static char *memory_text(const BerthReasonFacts *facts)
                                facts->memory_mib, kills, end);
     return g_strdup_printf(
         "the guest ran out of its %" G_GUINT64_FORMAT
-        " MiB of memory and its kernel ended %u process%s: it filled it faster "
-        "than it could be given more, up to its --memory-max of %" G_GUINT64_FORMAT
-        " MiB; ask for more with --memory",
+        " MiB of memory and its kernel ended %u process%s: it was not given more "
+        "in time, up to its --memory-max of %" G_GUINT64_FORMAT " MiB; ask for more with --memory",
         facts->memory_mib, kills, end, facts->memory_max_mib);
 }
 

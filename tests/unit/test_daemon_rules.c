@@ -89,9 +89,8 @@ static const ReasonCase reasons[] = {
       .exit = &exit_oom,
       .memory_mib = 64,
       .memory_max_mib = 128},
-     "the guest ran out of its 64 MiB of memory and its kernel ended 2 processes: it filled it "
-     "faster than it could be given more, up to its --memory-max of 128 MiB; ask for more with "
-     "--memory"},
+     "the guest ran out of its 64 MiB of memory and its kernel ended 2 processes: it was not "
+     "given more in time, up to its --memory-max of 128 MiB; ask for more with --memory"},
     {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 3725},
      "it reached its time limit of 1:02:05; ask for more with --time"},
     {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5},

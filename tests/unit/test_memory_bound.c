@@ -100,7 +100,7 @@ static void assert_refused(BerthMemoryBound *bound, BerthMemoryJobs jobs, const 
 }
 
 /* Who has most is refused first, and what is left is for others. */
-static void last_quarter_is_for_who_has_no_more_than_others(void **state)
+static void last_quarter_is_for_who_has_few_jobs(void **state)
 {
     gsize bytes = (gsize)200 << 20;
     g_autofree guint8 *taken = g_malloc(bytes);
@@ -111,9 +111,12 @@ static void last_quarter_is_for_who_has_no_more_than_others(void **state)
     assert_refused(nearly, (BerthMemoryJobs){.of_user = 9, .of_all = 10, .n_users = 2},
                    "you have 9 of the 10 jobs that have not ended, of 2 users");
     assert_refused(nearly, (BerthMemoryJobs){.of_user = 1, .of_all = 10, .n_users = 2}, NULL);
-    assert_refused(nearly, (BerthMemoryJobs){.of_user = 5, .of_all = 10, .n_users = 2}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 3, .of_all = 10, .n_users = 2}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 5, .of_all = 10, .n_users = 2},
+                   "you have 5 of the 10");
     assert_refused(nearly, (BerthMemoryJobs){.of_user = 0, .of_all = 10, .n_users = 1}, NULL);
-    assert_refused(nearly, (BerthMemoryJobs){.of_user = 10, .of_all = 10, .n_users = 1}, NULL);
+    assert_refused(nearly, (BerthMemoryJobs){.of_user = 10, .of_all = 10, .n_users = 1},
+                   "what is left is for others");
     g_autoptr(BerthMemoryBound) half = berth_memory_bound_new(own * 2);
     assert_refused(half, (BerthMemoryJobs){.of_user = 9, .of_all = 10, .n_users = 2}, NULL);
     g_autoptr(BerthMemoryBound) all = berth_memory_bound_new(own / 2);
@@ -130,7 +133,7 @@ int main(void)
         TEST(lowest_limit_of_the_cgroup_and_of_those_above_counts),
         TEST(file_that_says_nothing_limits_nothing),
         cmocka_unit_test(bound_beyond_what_there_is_is_warned_of),
-        cmocka_unit_test(last_quarter_is_for_who_has_no_more_than_others),
+        cmocka_unit_test(last_quarter_is_for_who_has_few_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
