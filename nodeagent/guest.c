@@ -413,6 +413,8 @@ static void start_adopted(BerthGuest *guest, const Berth__StartGuestRequest *req
     if (guest->request == NULL && take_request(guest, request, &error)) {
         if (guest->stands_restored && request->restore != NULL)
             guest->restore_signal = request->restore->signal;
+        if (guest->channel != NULL)
+            berth_guest_channel_set_memory_max(guest->channel, request->memory_max_mib);
         berth_guest_give_task(guest);
     }
     answer(error == NULL ? BERTH_FAULT_NONE : BERTH_FAULT_JOB, error, user_data);

@@ -655,6 +655,14 @@ void berth_guest_channel_renew(BerthGuestChannel *channel)
     say_hello(channel);
 }
 
+void berth_guest_channel_set_memory_max(BerthGuestChannel *channel, guint64 mib)
+{
+    if (channel->memory_max_mib == mib)
+        return;
+    channel->memory_max_mib = mib;
+    berth_guest_channel_renew(channel);
+}
+
 void berth_guest_channel_set_leaving(BerthGuestChannel *channel, gboolean leaves)
 {
     channel->leaves = leaves;

@@ -76,6 +76,8 @@ guint berth_guest_channel_violations(const BerthGuestChannel *channel);
  * BERTH_GUEST_TEXT_MAX_BYTES of what it said at most (transfer full). */
 char *berth_guest_channel_text(const char *said);
 
+/* How much memory the guest may be given in all (0 = it knows) was not known before: it is told in a new session. */
+void berth_guest_channel_set_memory_max(BerthGuestChannel *channel, guint64 mib);
 /* Its connection may end because it goes to another node, and what ends with that is told so. */
 void berth_guest_channel_set_leaving(BerthGuestChannel *channel, gboolean leaves);
 

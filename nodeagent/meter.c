@@ -126,6 +126,8 @@ static BerthPaceKind pace_of_node(const BerthMeter *meter, Berth__NodeUsage *usa
         usage->memory_free_mib = MIN(usage->memory_free_mib, MAX(free_mib, 1));
         offered.memory_total_mib = offered_mib;
         offered.memory_free_mib = usage->memory_free_mib;
+    } else if (offered_mib > 0) { /* no guest is there */
+        usage->memory_free_mib = MIN(usage->memory_free_mib, offered_mib);
     }
     return berth_pace_of_node(&offered, &meter->config->pace);
 }

@@ -114,6 +114,7 @@ static void take(FakeGuest *guest, const Berth__ToGuest *message)
     case BERTH__TO_GUEST__BODY_HELLO:
         guest->hellos++;
         guest->session = message->hello->session;
+        guest->memory_max_mib = message->hello->memory_max_mib;
         say_state(guest);
         break;
     case BERTH__TO_GUEST__BODY_ACK:

@@ -15,6 +15,7 @@ typedef struct {
     guint64 acked[2];
     guint hellos; /* that it has heard */
     guint64 session;
+    guint64 memory_max_mib;         /* likewise: as the latest one says */
     guint measures;                 /* times that it was told to measure ... */
     guint measure_msec;             /* ... and how often from then on */
     guint signal;                   /* newest that it was sent; 0 = none */

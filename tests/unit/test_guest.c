@@ -290,8 +290,15 @@ static void on_started(BerthFault fault, const GError *error, gpointer data)
     *(gboolean *)data = TRUE;
 }
 
-/* A guest that was adopted before it had its task gets it, with a second to run it. */
-static void give_task(AgentFixture *fixture)
+static void adopt(AgentFixture *fixture)
+{
+    agent_fixture_add_guest(fixture);
+    agent_fixture_start(fixture);
+    run_until(berth_guest_is_known(agent_fixture_guest(fixture)));
+}
+
+/* A guest that was adopted before it had its task gets it, with so long to run it. */
+static void give_task(AgentFixture *fixture, guint boot_deadline_sec)
 {
     gboolean is_answered = FALSE;
     Berth__GuestTask task = BERTH__GUEST_TASK__INIT;
@@ -302,11 +309,9 @@ static void give_task(AgentFixture *fixture)
     request.disk_bytes = 1 << 20;
     request.vcpus = 1;
     request.memory_mib = 64;
-    request.boot_deadline_sec = 1;
+    request.memory_max_mib = 256;
+    request.boot_deadline_sec = boot_deadline_sec;
     request.task = &task;
-    agent_fixture_add_guest(fixture);
-    agent_fixture_start(fixture);
-    run_until(berth_guest_is_known(agent_fixture_guest(fixture)));
     berth_guest_start(agent_fixture_guest(fixture), &request, on_started, &is_answered);
     assert_true(is_answered);
 }
@@ -314,7 +319,8 @@ static void give_task(AgentFixture *fixture)
 static void boot_that_takes_too_long_breaks_the_guest(void **state)
 {
     AgentFixture *fixture = *state;
-    give_task(fixture);
+    adopt(fixture);
+    give_task(fixture, 1);
     gint64 begin = g_get_monotonic_time();
     run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_true(g_get_monotonic_time() - begin >= G_USEC_PER_SEC);
@@ -327,7 +333,8 @@ static void boot_while_storage_is_down_has_its_whole_time_after_it(void **state)
 {
     AgentFixture *fixture = *state;
     agent_fixture_set_storage_down(TRUE);
-    give_task(fixture);
+    adopt(fixture);
+    give_task(fixture, 1);
     BerthGuest *guest = agent_fixture_guest(fixture);
     gint64 first_usec = guest->boot_deadline_usec;
     run_until(guest->boot_deadline_usec > first_usec + G_USEC_PER_SEC);
@@ -336,6 +343,17 @@ static void boot_while_storage_is_down_has_its_whole_time_after_it(void **state)
     agent_fixture_set_storage_down(FALSE);
     run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_true(g_get_monotonic_time() >= renewed_usec);
+}
+
+/* What was said to it before anybody knew does not stay so. */
+static void adopted_guest_is_told_how_much_memory_it_may_have(void **state)
+{
+    AgentFixture *fixture = *state;
+    adopt(fixture);
+    run_until(fixture->peer->hellos > 0);
+    assert_int_equal(fixture->peer->memory_max_mib, 0);
+    give_task(fixture, 600);
+    run_until(fixture->peer->memory_max_mib == 256);
 }
 
 #define TEST(name)                                                                                 \
@@ -352,6 +370,7 @@ int main(void)
         TEST(release_while_storage_is_down_is_answered_and_keeps_the_output),
         TEST(end_by_the_guest_is_a_crash),
         TEST(end_of_an_adopted_guest_may_be_after_its_beginning),
+        TEST(adopted_guest_is_told_how_much_memory_it_may_have),
         TEST(end_by_the_host_is_none_of_the_guest),
         TEST(end_of_its_qemu_is_none_of_the_guest),
         TEST(end_that_nobody_saw_is_none_of_the_guest),
