@@ -3,6 +3,7 @@
 gives them more; of vCPUs, they are grown; of time, they stand still as a checkpoint until they are extended. None of them loses what it has
 done."""
 
+import contextlib
 import hashlib
 import re
 
@@ -47,7 +48,7 @@ file=$(sha256sum <file)
 i=0
 until [ -e /dev/shm/enough ]; do
     n=0
-    while [ $n -lt 20 ]; do # of which nearly all is waiting
+    while [ $n -lt 20 ] && [ ! -e /dev/shm/enough ]; do # of which nearly all is waiting
         cat file >/dev/null &
         cat file >/dev/null
         wait
@@ -194,13 +195,36 @@ def grown_by_a_move():
     check_in("guest-resized", log, "the event log")
 
 
-@test("a job that cannot be grown stands still, says why, and goes on with what its user gives it, and by itself when there is room")
-def frozen_and_resized():
+@contextlib.contextmanager
+def nearly_full():
+    """The first node has room for a guest of 128 MiB and a little more, and the others have that little alone."""
     first, *others = sorted(nodes())
     blockers = [fill(first, 128 + OVERHEAD_MIB + LITTLE_MIB)] + [fill(name, LITTLE_MIB) for name in others]
     try:
+        yield
+    finally:
+        for blocker in blockers:
+            give_back(blocker)
+
+
+def await_still(job):
+    await_true(f"job {job} stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
+
+
+def check_thrashed(job):
+    """It has enough now, and ends with all that it kept."""
+    berth("exec", str(job), "--", "touch", "/dev/shm/enough")
+    ended = wait_one(job, timeout=600)
+    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0]}; {log_of(job)})")
+    check_equal(output(job)[0].splitlines()[-1], b"whole", "its output")
+    check_equal(number(task(ended), "epoch"), 1, "its epoch")
+
+
+@test("a job that cannot be grown stands still, says why, and finishes with what its user gives it")
+def frozen_and_resized():
+    with nearly_full():
         job = start_thrashing("--memory-max", "384M")
-        await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
+        await_still(job)
         shown = berth("show", str(job))
         check_in("when there is some, it is given more, up to 384 MiB, and goes on", shown, "berth show")
         check_in("berth thaw", shown, "berth show")
@@ -211,30 +235,25 @@ def frozen_and_resized():
         check_equal(show(job)["state"], "SUSPENDED", "its state after that")
         more = f"{128 + LITTLE_MIB}M"
         check_in(more, berth("resize", "--memory", more, "--wait", str(job), timeout=300), "what it says")
-        await_true("it stands still again", lambda: show(job)["state"] == "SUSPENDED", 300)
-    finally:
-        for blocker in blockers:
-            give_back(blocker)
+        check_thrashed(job)
+
+
+@test("a job that stands still at its limit goes on by itself when there is room for more")
+def frozen_until_there_is_room():
+    with nearly_full():
+        job = start_thrashing("--memory-max", "384M")
+        await_still(job)
     await_true("it goes on", lambda: show(job)["state"] == "RUNNING", 300)
-    berth("exec", str(job), "--", "touch", "/dev/shm/enough")
-    ended = wait_one(job, timeout=600)
+    check_thrashed(job)
     check("guest-resize on" in log_of(job).split(" SUSPENDED ")[-1], f"it was given more where it stood still: {log_of(job)}")
-    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0]}; {log_of(job)})")
-    check_equal(output(job)[0].splitlines()[-1], b"whole", "its output")
-    check_equal(number(task(ended), "epoch"), 1, "its epoch")
 
 
 @test("a job that fills its memory with data of its own, where there is no room for more, stands still before it is full, and goes on")
 def frozen_before_it_is_full():
-    first, *others = sorted(nodes())
-    blockers = [fill(first, 128 + OVERHEAD_MIB + LITTLE_MIB)] + [fill(name, LITTLE_MIB) for name in others]
-    try:
+    with nearly_full():
         job = start_filling(200)
-        await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
+        await_still(job)
         check_in(" at-limit: ", log_of(job), "the event log")
-    finally:
-        for blocker in blockers:
-            give_back(blocker)
     check_filled(job, 200)
 
 
