@@ -243,9 +243,8 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "our choice: at least as long again as the move takes, to make use of it"},
     [BERTH_TUNING_BACKOFF_DOUBLINGS_MAX] =
         {"backoff_doublings_max", "", 6, 0, 16,
-         "of a guest's cooldown, one per move for balance or the evacuation bound, or growth that "
-         "it "
-         "does not take",
+         "of a guest's cooldown, one per move for balance or the evacuation bound, or growth "
+         "that it does not take",
          "64 cooldowns of 5 minutes: 5 hours, longer than most jobs run"},
     [BERTH_TUNING_MOVES_PER_NODE] =
         {"moves_per_node", "", 2, 1, 64, "moves and checkpoints under way at a node",

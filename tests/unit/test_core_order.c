@@ -222,13 +222,20 @@ static void after_not_ok_waits_for_a_bad_end(void **state)
         "? 2 CANCELLED dependency-never none\n");
 }
 
+/* FIRST, and 1101 jobs that come after job 1 (transfer full). */
+static GString *begin_with_many_after(const char *first)
+{
+    GString *script = g_string_new(first);
+    for (guint job = 2; job <= 1102; job++)
+        g_string_append_printf(script, "submit %u ok:1\n", job);
+    return script;
+}
+
 /* Others are decided on between them; what comes after them comes last. */
 static void many_that_never_start_are_ended_some_at_a_time(void **state)
 {
-    g_autoptr(GString) script = g_string_new("node 1 1 1000\n"
-                                             "submit 1 -> START 1.1@1\n");
-    for (guint job = 2; job <= 1102; job++)
-        g_string_append_printf(script, "submit %u ok:1\n", job);
+    g_autoptr(GString) script = begin_with_many_after("node 1 1 1000\n"
+                                                      "submit 1 -> START 1.1@1\n");
     g_string_append(script, "submit 1110 ok:1102\n"
                             "submit 1111\n"
                             "exited 1.1 status=1 -> RELEASE 1.1@1\n"
@@ -246,10 +253,9 @@ static void many_that_never_start_are_ended_some_at_a_time(void **state)
 /* Other events of the same moment end no more of them. Tasks that come after others one by one do not wait for that. */
 static void many_that_never_start_hold_up_no_tasks(void **state)
 {
-    g_autoptr(GString) script = g_string_new("node 1 1 1000\n"
-                                             "submit 1 array=2 throttle=1 -> START 1.1@1\n");
-    for (guint job = 2; job <= 1102; job++)
-        g_string_append_printf(script, "submit %u ok:1\n", job);
+    g_autoptr(GString) script =
+        begin_with_many_after("node 1 1 1000\n"
+                              "submit 1 array=2 throttle=1 -> START 1.1@1\n");
     g_string_append(script, "submit 1110 array=2 corr:1\n"
                             "cancel 1 -> STOP 1.1@1\n"
                             "exited 1.1 status=1 -> RELEASE 1.1@1\n"
