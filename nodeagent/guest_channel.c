@@ -58,6 +58,7 @@ struct BerthGuestChannel {
     gboolean may_be_cut; /* a frame of ours, or of an agent before us, may lie there unfinished */
     guint usage_interval_msec;
     gboolean is_measure_due; /* the guest was not told of that yet */
+    guint64 resident_mib;    /* that it is to be told of yet; 0: of nothing */
     guint stall_msec;
     guint64 memory_max_mib;
     const BerthGuestChannelFuncs *funcs;
@@ -143,6 +144,19 @@ static void send_measure(BerthGuestChannel *channel)
     send_message(channel, &message);
 }
 
+static void send_give_back(BerthGuestChannel *channel)
+{
+    if (channel->resident_mib == 0 || !channel->is_open || !has_room(channel))
+        return;
+    Berth__ToGuest__GiveBack body = BERTH__TO_GUEST__GIVE_BACK__INIT;
+    body.resident_mib = channel->resident_mib;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_GIVE_BACK;
+    message.give_back = &body;
+    channel->resident_mib = 0;
+    send_message(channel, &message);
+}
+
 static void send_signal(BerthGuestChannel *channel, guint signal, gboolean command_only)
 {
     Berth__ToGuest__Signal body = BERTH__TO_GUEST__SIGNAL__INIT;
@@ -162,6 +176,7 @@ static void end_session(BerthGuestChannel *channel)
     if (channel->is_open && g_get_monotonic_time() - channel->open_usec > GOOD_SESSION_USEC)
         berth_backoff_reset(&channel->connect_backoff);
     channel->is_open = FALSE;
+    channel->resident_mib = 0;
     berth_task_sender_pause(channel->sender);
     berth_guest_execs_pause(channel->execs);
     g_clear_handle_id(&channel->hello_source, g_source_remove);
@@ -478,6 +493,7 @@ static void on_drained(gpointer data)
     if (channel->is_open)
         send_ack(channel);
     send_measure(channel);
+    send_give_back(channel);
     berth_task_sender_go_on(channel->sender);
     berth_guest_execs_go_on(channel->execs);
 }
@@ -635,6 +651,12 @@ void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interva
     channel->usage_interval_msec = usage_interval_msec;
     channel->is_measure_due = TRUE;
     send_measure(channel);
+}
+
+void berth_guest_channel_give_back(BerthGuestChannel *channel, guint64 resident_mib)
+{
+    channel->resident_mib = resident_mib;
+    send_give_back(channel);
 }
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)

@@ -58,6 +58,9 @@ void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal);
 gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint signal);
 /* It is to measure now, and each USAGE_INTERVAL_MSEC from then on, also in new sessions. */
 void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interval_msec);
+/* Its host holds RESIDENT_MIB (above 0) for it: of what is free there its kernel is to tell the host anew, if that is much. Said in
+ * the present session, or never. */
+void berth_guest_channel_give_back(BerthGuestChannel *channel, guint64 resident_mib);
 /* The writer made progress: acknowledges, and reads on if there is room again. */
 void berth_guest_channel_log_progress(BerthGuestChannel *channel);
 

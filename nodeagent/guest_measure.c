@@ -107,6 +107,21 @@ static void take_counts(BerthGuest *guest, const BerthQemuUsage *counts)
     guest->context->measured(guest, usage->cpu_usec - before_usec, guest->context->user_data);
 }
 
+static gboolean read_counts(BerthGuest *guest, BerthQemuUsage *out_counts)
+{
+    if (guest->counters == NULL)
+        guest->counters = berth_qemu_counters_new(guest->name);
+    return berth_qemu_counters_read(guest->counters, out_counts);
+}
+
+/* Whatever a new session came of, its memory may have been copied before: QEMU has read all of it then, also what was free. */
+void berth_guest_tell_resident(BerthGuest *guest)
+{
+    BerthQemuUsage counts;
+    if (read_counts(guest, &counts) && counts.host_memory_mib > 0)
+        berth_guest_channel_give_back(guest->channel, counts.host_memory_mib);
+}
+
 void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
 {
     BerthQemuUsage counts;
@@ -114,9 +129,7 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
     if (!berth_guest_has_domain(guest))
         return;
     berth_console_bound(guest->console_path);
-    if (guest->counters == NULL)
-        guest->counters = berth_qemu_counters_new(guest->name);
-    if (!berth_qemu_counters_read(guest->counters, &counts))
+    if (!read_counts(guest, &counts))
         return;
     take_counts(guest, &counts);
     BerthRate rate = berth_rates_add(&guest->rates, now_usec, &counts, window_usec);

@@ -105,6 +105,7 @@ static void on_answered(gpointer data)
     if (guest->restore_signal != 0 &&
         berth_guest_channel_signal_command(guest->channel, guest->restore_signal))
         guest->restore_signal = 0;
+    berth_guest_tell_resident(guest);
     berth_guest_checkpoint_answered(guest);
     guest->context->answered(guest, guest->context->user_data);
 }

@@ -8,6 +8,7 @@
 #include "images/init/cgroups.h"
 #include "images/init/cpus.h"
 #include "images/init/execs.h"
+#include "images/init/give_back.h"
 #include "images/init/host_clock.h"
 #include "images/init/job.h"
 #include "images/init/link.h"
@@ -82,6 +83,8 @@ struct Loop {
     Berth__Usage usage;
     UsageStalls stalls;
     HostClock clock;
+    pid_t giving_back;   /* the process that takes what is free for a moment; 0: none */
+    bool usage_waits;    /* for its end: what it has taken is nobody's need */
     uint32_t stall_msec; /* that wakes SOURCE_STALL; 0: it is not watched */
     bool batching;       /* output is read when the timer says so */
     bool job_is_empty;   /* the command has ended and so has all that it left */
@@ -187,6 +190,28 @@ static void measure(void *data, uint32_t msec)
 {
     set_usage_interval(data, msec);
     on_usage(data);
+}
+
+static void give_back(void *data, uint64_t resident_mib)
+{
+    Loop *loop = data;
+    UsageMemory memory = usage_memory();
+    pid_t pid;
+
+    if (loop->giving_back != 0 || !give_back_is_due(&memory, resident_mib * 1024))
+        return;
+    pid = give_back_start();
+    if (pid > 0)
+        loop->giving_back = pid;
+    else
+        say("cannot tell the host of free memory: %m");
+}
+
+static void note_given_back(Loop *loop)
+{
+    loop->giving_back = 0;
+    if (loop->usage_waits)
+        on_usage(loop);
 }
 
 static void watch_stalls(void *data, uint32_t msec)
@@ -300,6 +325,7 @@ static const SessionOps session_ops = {
     .take_clock = take_clock,
     .set_usage_interval = set_usage_interval,
     .measure = measure,
+    .give_back = give_back,
     .watch_stalls = watch_stalls,
     .set_memory_max = set_memory_max,
     .take_task = take_task,
@@ -355,6 +381,8 @@ static void on_child(Loop *loop)
             execs_kill(loop->execs);
         }
         execs_note_ended(loop->execs, pid, status);
+        if (pid == loop->giving_back)
+            note_given_back(loop);
     }
     if (job_has_ended(loop->job))
         loop->job_is_empty = !cgroups_job_is_populated();
@@ -383,6 +411,9 @@ static void on_uevents(Loop *loop)
 static void on_usage(Loop *loop)
 {
     limit_memory(loop);
+    loop->usage_waits = loop->giving_back != 0;
+    if (loop->usage_waits)
+        return;
     usage_measure(&loop->usage, &loop->stalls, monotonic_usec());
     session_measured(loop->session, &loop->usage);
 }
@@ -468,7 +499,8 @@ static void handle(Loop *loop, Source source)
 /* The job has ended when none of its processes is left and its pipes are empty. */
 static void check_end(Loop *loop)
 {
-    if (!loop->job_is_empty || session_phase(loop->session) == SESSION_ENDED)
+    if (!loop->job_is_empty || loop->giving_back != 0 ||
+        session_phase(loop->session) == SESSION_ENDED)
         return;
     (void)read_output(loop, 0);
     (void)read_output(loop, 1);

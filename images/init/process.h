@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Starting a command, the job's or one beside it: the only fork in the guest. */
+/* Starting a command, the job's or one beside it: the only fork for that in the guest. */
 
 #include "images/init/fault.h"
 

@@ -225,6 +225,9 @@ void session_handle(Session *session, const Berth__ToGuest *message)
     case BERTH__TO_GUEST__BODY_MEASURE:
         session->ops->measure(session->data, message->measure->interval_msec);
         break;
+    case BERTH__TO_GUEST__BODY_GIVE_BACK:
+        session->ops->give_back(session->data, message->give_back->resident_mib);
+        break;
     case BERTH__TO_GUEST__BODY_POWER_OFF:
         session->ops->power_off(session->data);
         break;

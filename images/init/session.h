@@ -28,6 +28,8 @@ typedef struct {
     void (*set_usage_interval)(void *data, uint32_t msec);
     /* Now, and then each MSEC. */
     void (*measure)(void *data, uint32_t msec);
+    /* Its host holds so much memory for it. */
+    void (*give_back)(void *data, uint64_t resident_mib);
     /* Measures also when tasks stall for memory for so long in a second; 0: it does not. */
     void (*watch_stalls)(void *data, uint32_t msec);
     /* It may be given so much memory in all. */

@@ -35,6 +35,8 @@ UsageMemory usage_parse_memory(const char *text)
 
     return (UsageMemory){.total_kib = number_after(text, "MemTotal:"),
                          .available_kib = number_after(text, "MemAvailable:"),
+                         .free_kib = number_after(text, "MemFree:"),
+                         .shmem_huge_kib = number_after(text, "ShmemHugePages:"),
                          .swap_used_kib = swap > swap_free ? swap - swap_free : 0};
 }
 

@@ -11,6 +11,8 @@
 typedef struct {
     uint64_t total_kib;
     uint64_t available_kib;
+    uint64_t free_kib;       /* used for nothing, not even as page cache */
+    uint64_t shmem_huge_kib; /* of tmpfs, in huge pages */
     uint64_t swap_used_kib;
 } UsageMemory;
 

@@ -125,6 +125,10 @@ static void take(FakeGuest *guest, const Berth__ToGuest *message)
         guest->measures++;
         guest->measure_msec = message->measure->interval_msec;
         break;
+    case BERTH__TO_GUEST__BODY_GIVE_BACK:
+        guest->gives_back++;
+        guest->resident_mib = message->give_back->resident_mib;
+        break;
     case BERTH__TO_GUEST__BODY_SIGNAL:
         guest->signal = message->signal->signal;
         guest->signal_is_for_command = message->signal->command_only;

@@ -18,6 +18,8 @@ typedef struct {
     guint64 memory_max_mib;         /* likewise: as the latest one says */
     guint measures;                 /* times that it was told to measure ... */
     guint measure_msec;             /* ... and how often from then on */
+    guint gives_back;               /* times that it was told what its host holds for it ... */
+    guint64 resident_mib;           /* ... and how much that was */
     guint signal;                   /* newest that it was sent; 0 = none */
     gboolean signal_is_for_command; /* ... alone */
     /* Private. */

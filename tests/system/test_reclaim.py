@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that a job needs no more is its host's again: what it has freed by itself, and page cache by a balloon where its node
-is short of memory and berthd may use balloons."""
+"""Memory that a job needs no more is its host's again: what it has freed by itself, what the copying of its guest has
+taken, and page cache by a balloon where its node is short of memory and berthd may use balloons."""
+
+import re
 
 from scenario import *
 
 HELD_MIB, UNTOLD_MIB = 300, 32  # smaller changes are not reported
 LARGE_MIB, GROWS_TO_MIB = 2200, 1700
+COPIED_MIB, COPIED_LEFT_MIB = 700, 100
 IN_SLACK_MIB, CACHED_MIB, GIVEN_BACK_MIB = 1000, 700, 64
 
 HOLDS = f"""
@@ -36,6 +39,30 @@ def freed():
     check_equal(output(job)[0], b"holds\ndropped\n", "what it has said")
     stop(job)
     check_equal(wait_one(job)["state"], "COMPLETED", "how it has ended")
+
+
+def occupied_mib(job):
+    pid_file = f"/run/libvirt/qemu/berth-{job}-0-0-*.pid"
+    status = lab_exec(task(show(job))["node"], "sh", "-c", f"cat /proc/$(cat {pid_file})/status")
+    return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1]) / 1024
+
+
+# Some kernels take memory for what is only read of it. Each copy reads all of a guest's memory, and is made before it goes on.
+@test("what a move, a checkpoint and a restore take of its host beyond what a job uses is its host's again")
+def copied():
+    job = start(8, "--time", "1h", lines=100000, memory=f"{COPIED_MIB}M")
+    await_more(job)
+    settled = await_true("its host does not hold much more than it uses",
+                         lambda: (mib := occupied_mib(job)) < COPIED_MIB / 2 and mib, 60)
+    for command in (["migrate"], ["checkpoint"], ["restore"]):
+        berth(*command, str(job), "--wait")
+        await_more(job)
+        await_true(f"nor after a {command[0]}", lambda: occupied_mib(job) < settled + COPIED_LEFT_MIB, 90)
+        say(f"{command[0]}: {occupied_mib(job):.0f} MiB of its host's, {settled:.0f} MiB before")
+        used = number(task(show(job)), "usage", "memoryPeakMib")
+        check(used < COPIED_MIB / 2, f"what was taken for that is not counted as the job's ({used} MiB)")
+    stop(job)
+    check_whole(job, 2, lines=100000, was_stopped=True)
 
 
 def kinds(job):

@@ -39,6 +39,11 @@ static void on_measure(void *data, uint32_t msec)
     g_string_append_printf(((Guest *)data)->calls, "m%u", msec);
 }
 
+static void on_give_back(void *data, uint64_t resident_mib)
+{
+    g_string_append_printf(((Guest *)data)->calls, "g%u", (unsigned)resident_mib);
+}
+
 /* Only what it is not without. */
 static void on_stalls(void *data, uint32_t msec)
 {
@@ -135,6 +140,7 @@ static const SessionOps ops = {
     .take_clock = on_clock_told,
     .set_usage_interval = on_interval,
     .measure = on_measure,
+    .give_back = on_give_back,
     .watch_stalls = on_stalls,
     .set_memory_max = on_memory_max,
     .take_task = on_task,
@@ -162,6 +168,7 @@ static void from_host(Session *session, char what, unsigned number)
     Berth__ToGuest__Clock clock = BERTH__TO_GUEST__CLOCK__INIT;
     Berth__ToGuest__PowerOff power_off = BERTH__TO_GUEST__POWER_OFF__INIT;
     Berth__ToGuest__Measure measure = BERTH__TO_GUEST__MEASURE__INIT;
+    Berth__ToGuest__GiveBack give_back = BERTH__TO_GUEST__GIVE_BACK__INIT;
     Berth__ToGuest__ExecClose exec = BERTH__TO_GUEST__EXEC_CLOSE__INIT;
     static uint64_t current;
 
@@ -183,6 +190,7 @@ static void from_host(Session *session, char what, unsigned number)
     run.clock_usec = number;
     clock.clock_usec = number;
     measure.interval_msec = number;
+    give_back.resident_mib = number;
     if (what == 'H' || what == 'W')
         current = what == 'H' ? number : current + 1;
     message.session = current;
@@ -224,6 +232,10 @@ static void from_host(Session *session, char what, unsigned number)
     case 'M':
         message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
         message.measure = &measure;
+        break;
+    case 'G':
+        message.body_case = BERTH__TO_GUEST__BODY_GIVE_BACK;
+        message.give_back = &give_back;
         break;
     case 'P':
         message.body_case = BERTH__TO_GUEST__BODY_POWER_OFF;
@@ -327,7 +339,7 @@ static void drain(Session *session, GString *sent)
 
 /* Events: H hello with session number, T task with so many words, F file (index + 10 * offset), R run
  * at a time of the host (0: not said), W run in a session that is not, A ack of both streams, K signal (above 100: to the command),
- * Z the host's clock, C of a command beside it, M measure, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
+ * Z the host's clock, C of a command beside it, M measure, G what its host holds for it, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
  * for, f failure. At a "/" and at the end the channel takes all that is due. */
 static const struct {
     const char *name;
@@ -387,6 +399,7 @@ static const struct {
      "c77i500tr"},
     {"a host says what makes it measure", 0, 0, 0, "H6 / M700 / M20", "Q5 S0 ",
      "c77i500l100M300n6m700m20"},
+    {"what its host holds is passed on", 0, 0, 0, "H1 / G800", "Q5 S0 ", "c77i500g800"},
     {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
     {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
     {"a new host learns which signal the job was sent", 0, 0, 0, "H1 / K15 / H2 / K9 / H3",

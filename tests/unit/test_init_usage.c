@@ -5,6 +5,7 @@
 #include "common/pressure.h"
 #include "images/init/cgroups.h"
 #include "images/init/cpus.h"
+#include "images/init/give_back.h"
 #include "images/init/stall.h"
 #include "images/init/stall_share.h"
 #include "images/init/usage.h"
@@ -20,11 +21,16 @@ static void usage_parse_memory_cases(void **state)
         uint64_t total;
         uint64_t available;
         uint64_t swap_used;
+        uint64_t free;
+        uint64_t shmem_huge;
     } cases[] = {
-        {"MemTotal:         100 kB\nMemFree: 5 kB\nMemAvailable:      70 kB\n", 100, 70, 0},
-        {"MemTotal: 100 kB\nSwapCached: 1 kB\nSwapTotal: 60 kB\nSwapFree: 25 kB\n", 100, 0, 35},
-        {"XMemTotal: 100 kB\nMemAvailable: 1 kB\nSwapFree: 5 kB", 0, 1, 0},
-        {"", 0, 0, 0},
+        {"MemTotal:         100 kB\nMemFree: 5 kB\nMemAvailable:      70 kB\n", 100, 70, 0, 5, 0},
+        {"MemTotal: 100 kB\nSwapCached: 1 kB\nSwapTotal: 60 kB\nSwapFree: 25 kB\n", 100, 0, 35, 0,
+         0},
+        {"XMemTotal: 100 kB\nMemAvailable: 1 kB\nSwapFree: 5 kB", 0, 1, 0, 0, 0},
+        {"MemTotal: 9 kB\nShmem: 4 kB\nShmemHugePages: 2 kB\nShmemPmdMapped: 1 kB\n", 9, 0, 0, 0,
+         2},
+        {"", 0, 0, 0, 0, 0},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -33,6 +39,34 @@ static void usage_parse_memory_cases(void **state)
         assert_int_equal(memory.total_kib, cases[i].total);
         assert_int_equal(memory.available_kib, cases[i].available);
         assert_int_equal(memory.swap_used_kib, cases[i].swap_used);
+        assert_int_equal(memory.free_kib, cases[i].free);
+        assert_int_equal(memory.shmem_huge_kib, cases[i].shmem_huge);
+    }
+}
+
+#define MIB UINT64_C(1024)
+
+static void free_memory_is_given_back_where_the_host_holds_it(void **state)
+{
+    static const struct {
+        uint64_t total_mib, free_mib, resident_mib;
+        bool is_due;
+    } cases[] = {
+        {800, 600, 850, true},     {800, 600, 300, true},
+        {800, 600, 299, false}, /* its QEMU has some of that for itself */
+        {8192, 6144, 3071, false}, {8192, 6144, 3072, true}, /* for more than it uses: an eighth */
+        {800, 42, 920, true},      {800, 30, 920, false},    /* there is hardly any to be given */
+        {8192, 260, 9999, false},                            /* others may need what is free */
+        {800, 900, 850, true},                               /* nonsense does no harm */
+        {0, 0, 850, false},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const UsageMemory memory = {.total_kib = cases[i].total_mib * MIB,
+                                    .free_kib = cases[i].free_mib * MIB};
+
+        if (give_back_is_due(&memory, cases[i].resident_mib * MIB) != cases[i].is_due)
+            fail_msg("case %zu", i);
     }
 }
 
@@ -288,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_parse_memory_cases),
+        cmocka_unit_test(free_memory_is_given_back_where_the_host_holds_it),
         cmocka_unit_test(cpus_next_range_cases),
         cmocka_unit_test(pressure_parse_cases),
         cmocka_unit_test(pressure_parse_total_cases),

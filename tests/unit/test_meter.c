@@ -93,6 +93,23 @@ static void guest_that_grows_on_its_host_is_asked(void **state)
     assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
 }
 
+/* Whatever the session is new for: its memory may have been copied. */
+static void guest_is_told_in_each_session_what_its_host_holds(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    BerthGuestChannel *channel = agent_fixture_guest(fixture)->channel;
+    assert_int_equal(fixture->peer->gives_back, 0); /* it was not known */
+    fixture->hypervisor->counts.host_memory_mib = 850;
+    berth_guest_channel_renew(channel);
+    run_until(fixture->peer->gives_back == 1);
+    assert_int_equal(fixture->peer->resident_mib, 850);
+    fixture->hypervisor->counts.host_memory_mib = 40;
+    berth_guest_channel_renew(channel);
+    run_until(fixture->peer->gives_back == 2);
+    assert_int_equal(fixture->peer->resident_mib, 40);
+}
+
 /* In virtual time: a look is what tells the time. */
 static void guest_without_work_is_left_alone_and_asked_when_it_wakes(void **state)
 {
@@ -267,6 +284,7 @@ int main(void)
         TEST(node_is_told_of_with_the_sum_of_its_guests),
         TEST(guest_is_looked_at_often_when_it_is_near_its_limit),
         TEST(guest_that_grows_on_its_host_is_asked),
+        TEST(guest_is_told_in_each_session_what_its_host_holds),
         TEST(guest_without_work_is_left_alone_and_asked_when_it_wakes),
         TEST(guest_near_its_limit_that_does_not_change_is_left_to_the_pace_of_others),
         TEST(guest_that_goes_on_filling_its_memory_is_fast_at_once),
