@@ -141,6 +141,9 @@ static void set_frozen(BerthCore *core, CoreGuest *guest, gboolean is_frozen)
 {
     BerthCoreTask *record = &guest->task->record;
     BerthReason was_for = record->reason;
+    /* Asked to stand still once more, it has done so until now. */
+    if (guest->is_frozen && is_frozen)
+        core_charge_thawed(core, guest, core_freeze_is_charged(was_for));
     guest->is_frozen = is_frozen;
     record->short_usec = 0;
     record->state = is_frozen ? BERTH_JOB_SUSPENDED : BERTH_JOB_RUNNING;

@@ -277,6 +277,31 @@ static void freeze_that_was_not_answered_before_a_restart_is_asked_again(void **
         "? 1 SUSPENDED frozen-by-user running\n");
 }
 
+/* Nor is the time lost that it has stood still before, which it is not charged for. */
+static void freeze_that_is_asked_again_after_a_restart_leaves_the_time_before_it(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 10\n"
+        "freeze 1 op -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "at 60\n"
+        "thaw 1 op -> THAW 1.1@1\n"
+        "freeze 1 op\n"
+        "restart\n"
+        "join 1 1.1:running -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "at 70\n"
+        "thaw 1 op -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "report 1.1\n"
+        "at 159\n"
+        "timer\n"
+        "at 160\n"
+        "timer -> STOP 1.1@1\n");
+}
+
 static void frozen_job_that_is_lost_is_frozen_again(void **state)
 {
     run("node 1 4 1000\n"
@@ -303,6 +328,7 @@ int main(void)
         cmocka_unit_test(frozen_time_is_charged_from_when_its_user_wants_it),
         cmocka_unit_test(frozen_guest_stays_so_over_a_restart),
         cmocka_unit_test(freeze_that_was_not_answered_before_a_restart_is_asked_again),
+        cmocka_unit_test(freeze_that_is_asked_again_after_a_restart_leaves_the_time_before_it),
         cmocka_unit_test(frozen_job_that_is_lost_is_frozen_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
