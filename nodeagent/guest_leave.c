@@ -129,6 +129,7 @@ static void end_here(BerthGuest *guest)
         g_clear_error(&why);
         why = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_CANCELLED, "its move was called off");
     }
+    berth_guest_tell_resident(guest);
     end(guest, why);
 }
 

@@ -114,11 +114,10 @@ static gboolean read_counts(BerthGuest *guest, BerthQemuUsage *out_counts)
     return berth_qemu_counters_read(guest->counters, out_counts);
 }
 
-/* Whatever a new session came of, its memory may have been copied before: QEMU has read all of it then, also what was free. */
 void berth_guest_tell_resident(BerthGuest *guest)
 {
     BerthQemuUsage counts;
-    if (read_counts(guest, &counts) && counts.host_memory_mib > 0)
+    if (guest->channel != NULL && read_counts(guest, &counts) && counts.host_memory_mib > 0)
         berth_guest_channel_give_back(guest->channel, counts.host_memory_mib);
 }
 

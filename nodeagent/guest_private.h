@@ -325,7 +325,8 @@ guint berth_guest_usage_msec(const BerthGuest *guest);
 void berth_guest_wake(BerthGuest *guest);
 /* What its QEMU did before says nothing of its command. */
 void berth_guest_begin_rates(BerthGuest *guest);
-/* It has a channel, in a new session: it is told what its host holds for it (berth_guest_channel_give_back()). */
+/* Its memory may have been copied, for which QEMU reads all of it, also what is free: the guest is told what its host holds for it
+ * (berth_guest_channel_give_back()). */
 void berth_guest_tell_resident(BerthGuest *guest);
 /* It may have more vCPUs, or other control groups. */
 void berth_guest_find_threads(BerthGuest *guest);

@@ -99,13 +99,16 @@ static void on_boot_look_due(gpointer data)
 static void on_answered(gpointer data)
 {
     BerthGuest *guest = data;
-    if (guest->phase == BERTH_PHASE_BOOTING && !guest->has_booted)
+    gboolean is_new = guest->phase == BERTH_PHASE_BOOTING && !guest->has_booted;
+    if (is_new)
         set_boot_deadline(guest);
     guest->has_booted = TRUE;
     if (guest->restore_signal != 0 &&
         berth_guest_channel_signal_command(guest->channel, guest->restore_signal))
         guest->restore_signal = 0;
-    berth_guest_tell_resident(guest);
+    if (!is_new ||
+        guest->is_adopted) /* whatever the session is new for, it may have been copied before */
+        berth_guest_tell_resident(guest);
     berth_guest_checkpoint_answered(guest);
     guest->context->answered(guest, guest->context->user_data);
 }

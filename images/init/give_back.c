@@ -7,22 +7,23 @@
 
 #include "images/init/paths.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <time.h>
 #include <unistd.h>
 
-/* It is worth the while from so much on, and so much of what the guest has; a QEMU has some memory of its own. */
-#define DUE_MIN_KIB (96u * 1024u)
+/* It is worth the while from so much on, and so much of what the guest has. A QEMU that emulates has 100 to 150 MiB of its own. */
+#define DUE_MIN_KIB (192u * 1024u)
 #define DUE_PART    8u
-/* What stays free for others meanwhile. */
-#define LEFT_MIN_KIB (16u * 1024u)
-#define LEFT_PART    32u
-/* Taken at a time. */
-#define STEP_BYTES (16u << 20)
-/* A guest that gets no CPU is not to be without its memory for long. */
-#define MOST_USEC 1000000u
+/* What stays free for others meanwhile; and who takes so much more than was taken here is let have it. */
+#define LEFT_MIN_KIB (32u * 1024u)
+#define LEFT_PART    16u
+#define GROWN_KIB    (8u * 1024u)
+/* Taken at a time: a huge page. Where there are none any more, that many small ones may be reclaimed for it. */
+#define STEP_BYTES (2u << 20)
+#define STEP_KIB   (STEP_BYTES / 1024u)
+/* A guest that gets little CPU is not to be without its memory for long. */
+#define MOST_USEC 300000u
 
 static uint64_t left_kib(const UsageMemory *memory)
 {
@@ -38,7 +39,7 @@ bool give_back_is_due(const UsageMemory *memory, uint64_t resident_kib)
     uint64_t part = memory->total_kib / DUE_PART;
     uint64_t due_kib = part > DUE_MIN_KIB ? part : DUE_MIN_KIB;
 
-    return memory->total_kib != 0 && memory->free_kib >= left_kib(memory) + STEP_BYTES / 1024 &&
+    return memory->total_kib != 0 && memory->free_kib >= left_kib(memory) + STEP_KIB &&
            resident_kib >= in_use_kib + due_kib;
 }
 
@@ -70,22 +71,21 @@ static int open_huge_file(void)
     return file;
 }
 
-/* Until there are no more huge pages, or hardly anything would be left. */
+/* Until there are no more huge pages, hardly anything would be left, or somebody else wants it. */
 static void take_all(int file)
 {
-    uint64_t until_usec = now_usec() + MOST_USEC;
-    UsageMemory before = usage_memory();
+    const uint64_t until_usec = now_usec() + MOST_USEC;
+    const UsageMemory first = usage_memory();
+    UsageMemory now = first;
 
-    for (off_t at = 0; now_usec() < until_usec; at += STEP_BYTES) {
-        UsageMemory now;
+    for (uint64_t taken_kib = 0; now_usec() < until_usec; taken_kib += STEP_KIB) {
+        bool others_grow = now.free_kib + taken_kib + GROWN_KIB < first.free_kib;
+        bool was_huge = now.shmem_huge_kib >= first.shmem_huge_kib + taken_kib;
 
-        if (before.free_kib < left_kib(&before) + STEP_BYTES / 1024 ||
-            fallocate(file, 0, at, STEP_BYTES) != 0)
+        if (others_grow || !was_huge || now.free_kib < left_kib(&now) + STEP_KIB ||
+            fallocate(file, 0, (off_t)taken_kib * 1024, STEP_BYTES) != 0)
             return;
         now = usage_memory();
-        if (now.shmem_huge_kib < before.shmem_huge_kib + STEP_BYTES / 1024)
-            return;
-        before = now;
     }
 }
 
@@ -95,6 +95,8 @@ pid_t give_back_start(void)
 
     if (pid != 0)
         return pid;
+    /* It executes nothing, which would close them: others would find a script open for writing, and pipes that do not end. */
+    (void)close_range(STDERR_FILENO + 1, ~0u, 0);
     if (path_write("/proc/self/oom_score_adj", "1000")) {
         int file = open_huge_file();
 

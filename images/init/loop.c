@@ -45,6 +45,8 @@
 #define LEFTOVER_MSEC 1000u
 /* A failed guest ends itself when no host has ended it for so long. */
 #define FAILED_MSEC 60000u
+/* What takes free memory for a moment may have been stopped, or wait for a disk: others do not wait for it any longer. */
+#define GIVING_MSEC 2000u
 /* When the kernel had no memory to send with. */
 #define RETRY_MSEC 10u
 
@@ -63,6 +65,7 @@ typedef enum {
     SOURCE_CLOCK,    /* timer: ask for the host's clock */
     SOURCE_EXECS,    /* of commands beside the job's own */
     SOURCE_STALL,    /* tasks stall for memory */
+    SOURCE_GIVEN,    /* timer: nobody waits any longer for free memory to be given back */
     N_SOURCES,
 } Source;
 
@@ -201,15 +204,22 @@ static void give_back(void *data, uint64_t resident_mib)
     if (loop->giving_back != 0 || !give_back_is_due(&memory, resident_mib * 1024))
         return;
     pid = give_back_start();
-    if (pid > 0)
+    if (pid > 0) {
         loop->giving_back = pid;
-    else
+        set_timer(loop, SOURCE_GIVEN, GIVING_MSEC, 0);
+    } else {
         say("cannot tell the host of free memory: %m");
+    }
 }
 
-static void note_given_back(Loop *loop)
+/* It has ended, or is to. */
+static void end_giving_back(Loop *loop)
 {
+    if (loop->giving_back == 0)
+        return;
+    (void)kill(loop->giving_back, SIGKILL);
     loop->giving_back = 0;
+    set_timer(loop, SOURCE_GIVEN, 0, 0);
     if (loop->usage_waits)
         on_usage(loop);
 }
@@ -382,7 +392,7 @@ static void on_child(Loop *loop)
         }
         execs_note_ended(loop->execs, pid, status);
         if (pid == loop->giving_back)
-            note_given_back(loop);
+            end_giving_back(loop);
     }
     if (job_has_ended(loop->job))
         loop->job_is_empty = !cgroups_job_is_populated();
@@ -485,6 +495,10 @@ static void handle(Loop *loop, Source source)
     case SOURCE_CLOCK:
         take_timer(loop, source);
         session_ask_clock(loop->session);
+        break;
+    case SOURCE_GIVEN:
+        take_timer(loop, source);
+        end_giving_back(loop);
         break;
     case SOURCE_EXECS:
         execs_pump(loop->execs);
@@ -591,8 +605,8 @@ static int open_signals(void)
 
 static bool watch_all(Loop *loop, int port_fd)
 {
-    static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED,
-                                    SOURCE_RETRY, SOURCE_BATCH,    SOURCE_CLOCK};
+    static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED, SOURCE_RETRY,
+                                    SOURCE_BATCH, SOURCE_CLOCK,    SOURCE_GIVEN};
 
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0 || !watch(loop, SOURCE_PORT, port_fd, EPOLLIN | EPOLLOUT | EPOLLET) ||

@@ -241,6 +241,78 @@ static void memory_beyond_the_limit_is_counted_as_oom_kill(void **state)
     assert_true(fixture->peer->ended->usage->memory_peak_mib >= 50);
 }
 
+static gboolean has_more_usage(const GuestPeer *peer, gpointer count)
+{
+    return peer->usage_count >= GPOINTER_TO_UINT(count);
+}
+
+/* The kernel's count of huge pages that were taken for files, and how many are. */
+#define HUGE_PAGES                                                                                 \
+    "taken() { sed -n 's/^thp_file_alloc //p' /proc/vmstat; }\n"                                   \
+    "held() { sed -n 's/^ShmemHugePages: *//p' /proc/meminfo; }\n"
+
+static void free_memory_that_the_host_holds_is_taken_and_let_go(void **state)
+{
+    GuestFixture *fixture = *state;
+
+    guest_fixture_submit_shell(fixture, HUGE_PAGES
+                               "before=$(taken); echo go\n"
+                               "until [ $(($(taken) - before)) -ge 30 ]; do usleep 1000; done\n"
+                               "until [ \"$(held)\" = '0 kB' ]; do usleep 1000; done; echo given");
+    assert_ok(guest_peer_wait(fixture->peer, guest_fixture_has_output, GSIZE_TO_POINTER(3),
+                              RUN_MSEC, &error));
+    assert_ok(guest_peer_send_give_back(fixture->peer, 1000, &error));
+    assert_ok(guest_peer_wait_ended(fixture->peer, RUN_MSEC, &error));
+    guest_fixture_assert_output(fixture, 0, "go\ngiven\n");
+    assert_int_equal(fixture->peer->ended->exit->oom_kills, 0);
+    /* Nobody takes it for the job's need. */
+    assert_in_range(fixture->peer->ended->usage->memory_peak_mib, 1, 100);
+}
+
+static void free_memory_stays_where_the_host_holds_what_is_used(void **state)
+{
+    GuestFixture *fixture = *state;
+
+    guest_fixture_submit_shell(fixture, HUGE_PAGES
+                               "trap 'echo $(($(taken) - before)); exit' TERM\n"
+                               "before=$(taken); echo go; while :; do usleep 10000; done");
+    assert_ok(guest_peer_wait(fixture->peer, guest_fixture_has_output, GSIZE_TO_POINTER(3),
+                              RUN_MSEC, &error));
+    assert_ok(guest_peer_send_give_back(fixture->peer, 200, &error));
+    assert_ok(guest_peer_wait(fixture->peer, has_more_usage,
+                              GUINT_TO_POINTER(fixture->peer->usage_count + 5), RUN_MSEC, &error));
+    assert_ok(guest_peer_send_signal(fixture->peer, SIGTERM, &error));
+    assert_ok(guest_peer_wait_ended(fixture->peer, RUN_MSEC, &error));
+    guest_fixture_assert_output(fixture, 0, "go\n0\n");
+}
+
+/* A job of root can stop all processes but PID 1, which waits for none of them. */
+static void job_ends_though_what_takes_free_memory_is_stopped(void **state)
+{
+    GuestFixture *fixture = *state;
+    const char *const command[] = {"sh", "-c",
+                                   "echo go; held=0\n"
+                                   "while [ $held = 0 ]; do\n"
+                                   "    kill -STOP -1\n"
+                                   "    while read -r name value unit; do\n"
+                                   "        case $name in ShmemHugePages:) held=$value;; esac\n"
+                                   "    done </proc/meminfo\n"
+                                   "done\n"
+                                   "kill -STOP -1; echo held",
+                                   NULL};
+    GuestTask test;
+
+    guest_task_init(&test, command);
+    test.task.uid = test.task.gid = 0;
+    test.task.user = (char *)"root";
+    guest_fixture_submit(fixture, &test);
+    assert_ok(guest_peer_wait(fixture->peer, guest_fixture_has_output, GSIZE_TO_POINTER(3),
+                              RUN_MSEC, &error));
+    assert_ok(guest_peer_send_give_back(fixture->peer, 1000, &error));
+    assert_ok(guest_peer_wait_ended(fixture->peer, RUN_MSEC, &error));
+    guest_fixture_assert_output(fixture, 0, "go\nheld\n");
+}
+
 static void full_disk_is_told_with_the_end(void **state)
 {
     GuestFixture *fixture = *state;
@@ -251,11 +323,6 @@ static void full_disk_is_told_with_the_end(void **state)
     assert_true(end->disk_full);
     assert_non_null(g_strstr_len((const char *)fixture->peer->output[1]->data,
                                  fixture->peer->output[1]->len, "No space left on device"));
-}
-
-static gboolean has_more_usage(const GuestPeer *peer, gpointer count)
-{
-    return peer->usage_count >= GPOINTER_TO_UINT(count);
 }
 
 /* The guest goes on answering, and the bomb can be ended. */
@@ -322,6 +389,7 @@ static void probe_answers_on_the_console_and_ends(void **state)
 }
 
 static GuestVmOptions usual = {0};
+static GuestVmOptions roomy = {.memory_mib = 256, .vcpus = 2};
 static GuestVmOptions small = {.memory_mib = 64};
 static GuestVmOptions broken = {.disk_is_broken = TRUE};
 
@@ -341,6 +409,9 @@ int main(void)
         guest_test(signal_reaches_all_processes_of_the_job, usual),
         guest_test(leftover_processes_end_with_the_command, usual),
         guest_test(memory_beyond_the_limit_is_counted_as_oom_kill, usual),
+        guest_test(free_memory_that_the_host_holds_is_taken_and_let_go, roomy),
+        guest_test(free_memory_stays_where_the_host_holds_what_is_used, roomy),
+        guest_test(job_ends_though_what_takes_free_memory_is_stopped, roomy),
         guest_test(full_disk_is_told_with_the_end, usual),
         guest_test(fork_bomb_does_not_starve_pid_1, small),
         guest_test(power_off_ends_the_machine, usual),

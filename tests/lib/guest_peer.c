@@ -193,6 +193,17 @@ gboolean guest_peer_send_signal(GuestPeer *peer, int signal, GError **error)
     return guest_peer_send(peer, &message, 0, error);
 }
 
+gboolean guest_peer_send_give_back(GuestPeer *peer, guint64 resident_mib, GError **error)
+{
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    Berth__ToGuest__GiveBack body = BERTH__TO_GUEST__GIVE_BACK__INIT;
+
+    body.resident_mib = resident_mib;
+    message.body_case = BERTH__TO_GUEST__BODY_GIVE_BACK;
+    message.give_back = &body;
+    return guest_peer_send(peer, &message, 0, error);
+}
+
 gboolean guest_peer_send_power_off(GuestPeer *peer, GError **error)
 {
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;

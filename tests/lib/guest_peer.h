@@ -55,6 +55,7 @@ gboolean guest_peer_send_file(GuestPeer *peer, guint32 index, gsize offset, GByt
                               GError **error);
 gboolean guest_peer_send_run(GuestPeer *peer, GError **error);
 gboolean guest_peer_send_signal(GuestPeer *peer, int signal, GError **error);
+gboolean guest_peer_send_give_back(GuestPeer *peer, guint64 resident_mib, GError **error);
 gboolean guest_peer_send_power_off(GuestPeer *peer, GError **error);
 
 /* Takes messages until DONE(peer, data) holds. FALSE when time is over or the guest broke a rule. */

@@ -56,9 +56,12 @@ def copied():
                          lambda: (mib := occupied_mib(job)) < COPIED_MIB / 2 and mib, 60)
     for command in (["migrate"], ["checkpoint"], ["restore"]):
         berth(*command, str(job), "--wait")
+        taken = occupied_mib(job)
+        if taken < settled + COPIED_LEFT_MIB:
+            say(f"{command[0]}: this host's kernel takes no memory for what is only read of it")
         await_more(job)
         await_true(f"nor after a {command[0]}", lambda: occupied_mib(job) < settled + COPIED_LEFT_MIB, 90)
-        say(f"{command[0]}: {occupied_mib(job):.0f} MiB of its host's, {settled:.0f} MiB before")
+        say(f"{command[0]}: {settled:.0f} MiB of its host's before it, {taken:.0f} MiB with it, {occupied_mib(job):.0f} MiB after it")
         used = number(task(show(job)), "usage", "memoryPeakMib")
         check(used < COPIED_MIB / 2, f"what was taken for that is not counted as the job's ({used} MiB)")
     stop(job)
