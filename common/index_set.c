@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+/* So many ranges are taken out of a set one by one: each moves those behind it, and the whole set is not built anew. */
+#define REMOVE_BY_ONE_MAX 16u
+
 struct BerthIndexSet {
     GArray *ranges; /* BerthIndexRange */
     guint32 count;
@@ -502,15 +505,43 @@ BerthIndexSet *berth_index_set_subtract(BerthIndexSet *set, const BerthIndexSet 
     return rest;
 }
 
-BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range)
+void berth_index_set_remove_all(BerthIndexSet *set, const BerthIndexSet *others)
 {
-    BerthIndexSet *within = berth_index_set_new();
+    if (others->ranges->len <= REMOVE_BY_ONE_MAX) {
+        for (guint i = 0; i < others->ranges->len; i++)
+            berth_index_set_remove(set, *get(others, i));
+        return;
+    }
+    BerthIndexSet *rest = berth_index_set_without(set, others);
+    BerthIndexSet old = *set;
+    *set = *rest;
+    *rest = old;
+    berth_index_set_free(rest);
+}
+
+/* Adds those of RANGE, which is behind all of OUT, that are in SET. */
+static void add_within(BerthIndexSet *out, const BerthIndexSet *set, const BerthIndexRange *range)
+{
     BerthIndexRange both;
     for (guint i = place_of(set, range->first);
          i < set->ranges->len && get(set, i)->first <= range->last; i++)
         if (berth_index_range_intersect(get(set, i), range, &both))
-            append(within, &both);
+            append(out, &both);
+}
+
+BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range)
+{
+    BerthIndexSet *within = berth_index_set_new();
+    add_within(within, set, range);
     return within;
+}
+
+BerthIndexSet *berth_index_set_both(const BerthIndexSet *set, const BerthIndexSet *others)
+{
+    BerthIndexSet *both = berth_index_set_new();
+    for (guint i = 0; i < others->ranges->len; i++)
+        add_within(both, set, get(others, i));
+    return both;
 }
 
 void berth_index_set_add_all(BerthIndexSet *set, const BerthIndexSet *others)

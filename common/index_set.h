@@ -53,12 +53,16 @@ void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index);
 
 void berth_index_set_add_all(BerthIndexSet *set, const BerthIndexSet *others);
+/* In time that grows with the ranges of both, as that of without() does. */
+void berth_index_set_remove_all(BerthIndexSet *set, const BerthIndexSet *others);
 
 gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index);
 /* Some index of RANGE is in it. */
 gboolean berth_index_set_meets(const BerthIndexSet *set, const BerthIndexRange *range);
 /* Those of RANGE that are in it, in as many ranges as the set has there at most. (transfer full) */
 BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range);
+/* Those of SET that are in OTHERS, in time that grows with the ranges of both. (transfer full) */
+BerthIndexSet *berth_index_set_both(const BerthIndexSet *set, const BerthIndexSet *others);
 /* Those of SET that are not in OTHERS, in time that grows with the ranges of both, where each of these meets few of the
  * others'. (transfer full) */
 BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthIndexSet *others);

@@ -13,16 +13,11 @@
 #include "scheduler/core/requests.h"
 #include "scheduler/core/timers.h"
 
-/* What is hopeless. */
-typedef struct {
-    guint64 job;
-    BerthIndexRange tasks; /* step 0 = all of it */
-} Hopeless;
-
 /* Tasks that wait for those of JOB with their indices. One that can never start is among them until it is ended. */
 typedef struct {
     guint64 job;
     BerthIndexSet *waiting;
+    BerthIndexSet *never; /* of these: they are ended with this event. NULL: there is none */
 } Pair;
 
 struct CorePairs {
@@ -86,8 +81,8 @@ void core_depends_init(BerthCore *core)
 {
     core->waited = g_hash_table_new_full(g_int64_hash, g_int64_equal, waited_free, NULL);
     core->families = g_hash_table_new_full(family_hash, family_equal, family_free, NULL);
-    core->hopeless = g_array_new(FALSE, FALSE, sizeof(Hopeless));
-    core->hopeless_tasks = g_array_new(FALSE, FALSE, sizeof(Hopeless));
+    core->hopeless = g_array_new(FALSE, FALSE, sizeof(guint64));
+    core->hopeless_tasks = g_array_new(FALSE, FALSE, sizeof(guint64));
 }
 
 void core_depends_clear(BerthCore *core)
@@ -100,7 +95,7 @@ void core_depends_clear(BerthCore *core)
 
 gsize core_depends_bytes(BerthCore *core)
 {
-    gsize bytes = (core->hopeless->len + core->hopeless_tasks->len) * sizeof(Hopeless);
+    gsize bytes = (core->hopeless->len + core->hopeless_tasks->len) * sizeof(guint64);
     GHashTableIter iter;
     gpointer key;
     g_hash_table_iter_init(&iter, core->waited);
@@ -160,23 +155,23 @@ static void let_eldest_go(BerthCore *core, const CoreFamily *family)
     meet(core, job);
 }
 
-static void give_up_some(BerthCore *core, const CoreJob *job, BerthIndexRange tasks)
+/* Of one of JOB's pairs TASKS can never start. */
+static void give_up_some(BerthCore *core, const CoreJob *job, Pair *pair,
+                         const BerthIndexSet *tasks)
 {
-    Hopeless hopeless = {job->id, tasks};
-    g_array_append_val(core->hopeless_tasks, hopeless);
-}
-
-static void give_up_all(BerthCore *core, const CoreJob *job, const BerthIndexSet *tasks)
-{
-    /* From the last on: what is taken from the end of a set moves nothing in it. */
-    for (guint i = berth_index_set_n_ranges(tasks); i > 0; i--)
-        give_up_some(core, job, *berth_index_set_range(tasks, i - 1));
+    if (berth_index_set_count(tasks) == 0)
+        return;
+    if (pair->never != NULL) {
+        berth_index_set_add_all(pair->never, tasks);
+    } else {
+        pair->never = berth_index_set_copy(tasks);
+        g_array_append_val(core->hopeless_tasks, job->id);
+    }
 }
 
 static void give_up(BerthCore *core, const CoreJob *job)
 {
-    Hopeless hopeless = {job->id, {0, 0, 0}};
-    g_array_append_val(core->hopeless, hopeless);
+    g_array_append_val(core->hopeless, job->id);
 }
 
 static gboolean is_met_by(BerthDependencyKind kind, gboolean ended_well)
@@ -232,8 +227,11 @@ void core_depend_clear_job(CoreJob *job)
 {
     if (job->pairs == NULL)
         return;
-    for (guint i = 0; i < job->pairs->pairs->len; i++)
-        berth_index_set_free(g_array_index(job->pairs->pairs, Pair, i).waiting);
+    for (guint i = 0; i < job->pairs->pairs->len; i++) {
+        Pair *pair = &g_array_index(job->pairs->pairs, Pair, i);
+        berth_index_set_free(pair->waiting);
+        g_clear_pointer(&pair->never, berth_index_set_free);
+    }
     berth_index_set_free(job->pairs->open);
     g_array_unref(job->pairs->pairs);
     g_clear_pointer(&job->pairs, g_free);
@@ -251,13 +249,13 @@ gsize core_depend_job_bytes(const CoreJob *job)
            n_ranges * sizeof(BerthIndexRange);
 }
 
-void core_depend_take(CoreJob *job, BerthIndexRange range)
+void core_depend_take(CoreJob *job, const BerthIndexSet *tasks)
 {
     if (job->pairs == NULL)
         return;
-    berth_index_set_remove(job->pairs->open, range);
+    berth_index_set_remove_all(job->pairs->open, tasks);
     for (guint i = 0; i < job->pairs->pairs->len; i++)
-        berth_index_set_remove(g_array_index(job->pairs->pairs, Pair, i).waiting, range);
+        berth_index_set_remove_all(g_array_index(job->pairs->pairs, Pair, i).waiting, tasks);
 }
 
 /* In whatever pair. */
@@ -274,20 +272,24 @@ static gboolean waits(const CoreJob *job, guint32 index)
 static BerthIndexSet *find_hopeless(const CoreJob *other, BerthIndexSet *waiting)
 {
     BerthIndexSet *hopeless = berth_index_set_copy(waiting);
+    g_autoptr(BerthIndexSet) completed = berth_index_set_new();
+    g_autoptr(BerthIndexSet) unfinished = berth_index_set_new();
     if (other != NULL && other->fresh != NULL)
-        hopeless = berth_index_set_subtract(hopeless, other->fresh);
+        berth_index_set_remove_all(hopeless, other->fresh);
     else if (other != NULL && core_job_n_fresh(other) > 0)
-        berth_index_set_remove(hopeless, (BerthIndexRange){0, 0, 1});
+        berth_index_set_add_one(unfinished, 0);
     for (guint32 i = 0; other != NULL && i < other->n_tasks; i++) {
         const BerthCoreTask *record = &other->tasks[i]->record;
-        BerthIndexRange own = {record->task, record->task, 1};
         gboolean is_over =
             berth_job_state_is_final(record->state) && record->phase == BERTH_GUEST_NONE;
-        if (is_over && record->state == BERTH_JOB_COMPLETED)
-            berth_index_set_remove(waiting, own);
-        if (!is_over || record->state == BERTH_JOB_COMPLETED)
-            berth_index_set_remove(hopeless, own);
+        if (!is_over)
+            berth_index_set_add_one(unfinished, record->task);
+        else if (record->state == BERTH_JOB_COMPLETED)
+            berth_index_set_add_one(completed, record->task);
     }
+    berth_index_set_remove_all(waiting, completed);
+    berth_index_set_remove_all(hopeless, completed);
+    berth_index_set_remove_all(hopeless, unfinished);
     return hopeless;
 }
 
@@ -303,7 +305,7 @@ static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, 
                      gboolean is_restored)
 {
     const CoreJob *other = number != job->id ? core_job_get(core, number) : NULL;
-    Pair pair = {number, NULL};
+    Pair pair = {number, NULL, NULL};
     if (is_restored) {
         pair.waiting = find_unfinished(other, job->fresh);
     } else {
@@ -312,7 +314,7 @@ static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, 
             if (source->completed[i].job == number)
                 berth_index_set_remove(pair.waiting, source->completed[i].tasks);
         g_autoptr(BerthIndexSet) hopeless = find_hopeless(other, pair.waiting);
-        give_up_all(core, job, hopeless);
+        give_up_some(core, job, &pair, hopeless);
     }
     if (job->pairs == NULL) {
         job->pairs = g_new(CorePairs, 1);
@@ -355,9 +357,9 @@ static void end_some(BerthCore *core, const CoreJob *job, guint64 other,
                      const BerthIndexRange *tasks)
 {
     guint place = 0;
-    for (const Pair *pair; (pair = next_pair(job, other, &place)) != NULL;) {
+    for (Pair *pair; (pair = next_pair(job, other, &place)) != NULL;) {
         g_autoptr(BerthIndexSet) never = berth_index_set_within(pair->waiting, tasks);
-        give_up_all(core, job, never);
+        give_up_some(core, job, pair, never);
     }
 }
 
@@ -491,11 +493,23 @@ void core_depend_ended(BerthCore *core, CoreJob *job)
     leave_family(core, job);
 }
 
-static void end_one(BerthCore *core, Hopeless hopeless)
+static void end_whole(BerthCore *core, guint64 number)
 {
-    CoreJob *job = core_job_get(core, hopeless.job);
+    CoreJob *job = core_job_get(core, number);
     if (job != NULL && !job->has_ended)
-        core_end_hopeless(core, job, hopeless.tasks);
+        core_end_hopeless(core, job, NULL);
+}
+
+/* Of each pair all at once: one by one each would move those behind it, of an array of a million. */
+static void end_tasks(BerthCore *core, guint64 number)
+{
+    CoreJob *job = core_job_get(core, number);
+    for (guint i = 0; job != NULL && i < job->pairs->pairs->len; i++) {
+        g_autoptr(BerthIndexSet) never =
+            g_steal_pointer(&g_array_index(job->pairs->pairs, Pair, i).never);
+        if (never != NULL && !job->has_ended)
+            core_end_hopeless(core, job, never);
+    }
 }
 
 /* Those that come after one job may be a hundred thousand: others are decided on between them. Which tasks of an array can never start
@@ -506,9 +520,12 @@ void core_depend_end_hopeless(BerthCore *core)
     GArray *jobs = core->hopeless;
     guint n_tasks = 0, n_jobs = 0;
     guint most_jobs = core_heap_has(&core->ends_hopeless.link) ? 0 : ENDS_PER_EVENT;
-    while (n_tasks < tasks->len || n_jobs < MIN(jobs->len, most_jobs))
-        end_one(core, n_tasks < tasks->len ? g_array_index(tasks, Hopeless, n_tasks++)
-                                           : g_array_index(jobs, Hopeless, n_jobs++));
+    while (n_tasks < tasks->len || n_jobs < MIN(jobs->len, most_jobs)) {
+        if (n_tasks < tasks->len)
+            end_tasks(core, g_array_index(tasks, guint64, n_tasks++));
+        else
+            end_whole(core, g_array_index(jobs, guint64, n_jobs++));
+    }
     g_array_set_size(tasks, 0);
     if (n_jobs > 0)
         g_array_remove_range(jobs, 0, n_jobs);

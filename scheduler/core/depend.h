@@ -16,8 +16,8 @@ void core_depend_remove(BerthCore *core, CoreJob *job);
 void core_depend_clear_job(CoreJob *job);
 /* Those of JOB's tasks that never started, of an array, for which no task of another one is waited; NULL: all. */
 const BerthIndexSet *core_depend_open(const CoreJob *job);
-/* Those of RANGE are none any more. */
-void core_depend_take(CoreJob *job, BerthIndexRange range);
+/* TASKS are none any more. */
+void core_depend_take(CoreJob *job, const BerthIndexSet *tasks);
 gsize core_depend_job_bytes(const CoreJob *job);
 /* TASK, or those for which it stands, has ended. Lets go, or ends, those that come after it. */
 void core_depend_task_ended(BerthCore *core, const CoreTask *task);

@@ -64,10 +64,10 @@ void core_hold_renew(CoreJob *job)
     job->holds->open = find_open(job);
 }
 
-void core_hold_take(CoreJob *job, BerthIndexRange range)
+void core_hold_take(CoreJob *job, const BerthIndexSet *tasks)
 {
     if (job->holds != NULL)
-        berth_index_set_remove(job->holds->open, range);
+        berth_index_set_remove_all(job->holds->open, tasks);
 }
 
 void core_hold_clear_job(CoreJob *job)

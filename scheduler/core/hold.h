@@ -12,8 +12,8 @@ BerthReason core_hold_reason(const CoreJob *job, guint32 index);
 /* Of an array's tasks that never started, and wait for none of another array, those that are not held by themselves; NULL: no
  * task is. */
 const BerthIndexSet *core_hold_open(const CoreJob *job);
-/* Those of RANGE have started, or ended before they did. */
-void core_hold_take(CoreJob *job, BerthIndexRange range);
+/* TASKS have started, or ended before they did. */
+void core_hold_take(CoreJob *job, const BerthIndexSet *tasks);
 /* Others wait for tasks of another array than before. */
 void core_hold_renew(CoreJob *job);
 /* Those of RANGE have ended: they are held no more, or it makes no difference. */

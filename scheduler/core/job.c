@@ -180,16 +180,23 @@ static void find_next(CoreJob *job)
         berth_index_set_next(job->fresh, 0, &job->next);
 }
 
-void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
+static void take(CoreJob *job, const BerthIndexSet *tasks)
 {
     if (job->fresh == NULL) {
-        job->next = range.first == 0 ? 1 : job->next;
+        job->next = berth_index_set_contains(tasks, 0) ? 1 : job->next;
         return;
     }
-    berth_index_set_remove(job->fresh, range);
-    core_depend_take(job, range);
-    core_hold_take(job, range);
+    berth_index_set_remove_all(job->fresh, tasks);
+    core_depend_take(job, tasks);
+    core_hold_take(job, tasks);
     find_next(job);
+}
+
+void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
+{
+    g_autoptr(BerthIndexSet) tasks = berth_index_set_new();
+    berth_index_set_add(tasks, range);
+    take(job, tasks);
 }
 
 guint32 core_job_n_open(const CoreJob *job)
@@ -212,11 +219,11 @@ void core_job_opened(CoreJob *job)
 
 /* --- tasks ---------------------------------------------------------------------------------- */
 
-/* The place of INDEX among those that have a record, or where it would be. */
-static guint32 place_of(const CoreJob *job, guint32 index)
+/* The place of INDEX among the first N of those that have a record, or where it would be. */
+static guint32 place_among(const CoreJob *job, guint32 n, guint32 index)
 {
     guint32 low = 0;
-    guint32 high = job->n_tasks;
+    guint32 high = n;
     while (low < high) {
         guint32 middle = low + (high - low) / 2;
         if (job->tasks[middle]->record.task < index)
@@ -227,6 +234,11 @@ static guint32 place_of(const CoreJob *job, guint32 index)
     return low;
 }
 
+static guint32 place_of(const CoreJob *job, guint32 index)
+{
+    return place_among(job, job->n_tasks, index);
+}
+
 CoreTask *core_job_task(const CoreJob *job, guint32 index)
 {
     guint32 place = place_of(job, index);
@@ -235,7 +247,7 @@ CoreTask *core_job_task(const CoreJob *job, guint32 index)
     return job->tasks[place];
 }
 
-CoreTask *core_job_add_task(CoreJob *job, guint32 index)
+static CoreTask *task_new(CoreJob *job, guint32 index)
 {
     guint32 n_guests = job->class->shape.guests;
     CoreTask *task = g_malloc0(sizeof *task + n_guests * sizeof task->guests[0]);
@@ -252,21 +264,62 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
         task->changed_at = job->changed_at;
         job->changed_at = 0;
     }
-    core_job_take_fresh(job, (BerthIndexRange){index, index, 1});
     task->n_guests = n_guests;
     for (guint32 i = 0; i < n_guests; i++) {
         task->guests[i].task = task;
         task->guests[i].index = i;
     }
-    /* Grown to powers of two. */
-    if ((job->n_tasks & (job->n_tasks - 1)) == 0)
-        job->tasks = g_renew(CoreTask *, job->tasks, MAX(1, 2 * job->n_tasks));
-    guint32 place = place_of(job, index);
-    memmove(&job->tasks[place + 1], &job->tasks[place],
-            (job->n_tasks - place) * sizeof job->tasks[0]);
-    job->tasks[place] = task;
-    job->n_tasks++;
     return task;
+}
+
+/* The smallest power of two that is not below N: for so many there is room. */
+static gsize room_for(guint32 n)
+{
+    gsize room = 1;
+    while (room < n)
+        room *= 2;
+    return n > 0 ? room : 0;
+}
+
+/* N TASKS, rising: from the last on, so that those that are there move once. */
+static void put_in(CoreJob *job, CoreTask *const *tasks, guint32 n)
+{
+    guint32 end = job->n_tasks;
+    gsize room = room_for(end + n);
+    if (room > room_for(end))
+        job->tasks = g_renew(CoreTask *, job->tasks, room);
+    job->n_tasks += n;
+    for (guint32 i = n; i > 0; i--) {
+        guint32 place = place_among(job, end, tasks[i - 1]->record.task);
+        memmove(&job->tasks[place + i], &job->tasks[place], (end - place) * sizeof job->tasks[0]);
+        job->tasks[place + i - 1] = tasks[i - 1];
+        end = place;
+    }
+}
+
+CoreTask *core_job_add_task(CoreJob *job, guint32 index)
+{
+    CoreTask *task = task_new(job, index);
+    core_job_take_fresh(job, (BerthIndexRange){index, index, 1});
+    put_in(job, &task, 1);
+    return task;
+}
+
+CoreTask **core_job_add_ranges(CoreJob *job, const BerthIndexSet *fresh)
+{
+    guint n = berth_index_set_n_ranges(fresh);
+    CoreTask **tasks = g_new(CoreTask *, n);
+    for (guint i = 0; i < n; i++) {
+        const BerthIndexRange *range = berth_index_set_range(fresh, i);
+        tasks[i] = task_new(job, range->first);
+        if (range->last > range->first) {
+            tasks[i]->record.rest_last = range->last;
+            tasks[i]->record.rest_step = range->step;
+        }
+    }
+    take(job, fresh);
+    put_in(job, tasks, n);
+    return tasks;
 }
 
 gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record)

@@ -31,6 +31,9 @@ void core_job_opened(CoreJob *job);
 CoreTask *core_job_task(const CoreJob *job, guint32 index);
 /* Gives the task INDEX, which has none, a record of its own. */
 CoreTask *core_job_add_task(CoreJob *job, guint32 index);
+/* Gives each range of FRESH, all of which have never started, a record that stands for it; in time that grows with their number, and
+ * that of the records that there are. In their order. (transfer container) */
+CoreTask **core_job_add_ranges(CoreJob *job, const BerthIndexSet *fresh);
 /* TRUE: INDEX is one of its tasks and not over; then *OUT is as it stands. */
 gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record);
 /* The guest in its present life; NULL = unknown, or of another epoch. */

@@ -272,27 +272,16 @@ CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error
     return job;
 }
 
-/* Tasks that never started end together: only the first of a range gets a record, which stands for all of it. */
-static void cancel_range(BerthCore *core, CoreJob *job, const BerthIndexRange *range,
+/* Tasks that never started end together: one record stands for a range of them. All have theirs before the first has
+ * ended, as the job ends with the last that there is. */
+static void cancel_fresh(BerthCore *core, CoreJob *job, const BerthIndexSet *fresh,
                          const CoreTaskInput *input)
 {
-    CoreTask *task = core_job_add_task(job, range->first);
-    if (range->last > range->first) {
-        core_job_take_fresh(job, *range);
-        task->record.rest_last = range->last;
-        task->record.rest_step = range->step;
-    }
-    core_task_handle(core, task, CORE_TASK_CANCEL, input);
-}
-
-static void cancel_fresh(BerthCore *core, CoreJob *job, const CoreAsk *ask,
-                         const CoreTaskInput *input)
-{
-    g_autoptr(BerthIndexSet) fresh = core_ask_fresh(job, ask);
     if (berth_index_set_count(fresh) == 0)
         return;
+    g_autofree CoreTask **tasks = core_job_add_ranges(job, fresh);
     for (guint i = 0; i < berth_index_set_n_ranges(fresh); i++)
-        cancel_range(core, job, berth_index_set_range(fresh, i), input);
+        core_task_handle(core, tasks[i], CORE_TASK_CANCEL, input);
     core_depend_started(core, job);
 }
 
@@ -306,14 +295,18 @@ gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error)
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (core_ask_has(ask, job->tasks[i]))
             core_task_handle(core, job->tasks[i], CORE_TASK_CANCEL, &input);
-    cancel_fresh(core, job, ask, &input);
+    g_autoptr(BerthIndexSet) fresh = core_ask_fresh(job, ask);
+    cancel_fresh(core, job, fresh, &input);
     return TRUE;
 }
 
-void core_end_hopeless(BerthCore *core, CoreJob *job, BerthIndexRange tasks)
+void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks)
 {
     static const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER};
-    cancel_fresh(core, job, &(CoreAsk){.job = job->id, .tasks = tasks}, &never);
+    g_autoptr(BerthIndexSet) fresh = tasks != NULL
+                                         ? berth_index_set_both(job->fresh, tasks)
+                                         : core_ask_fresh(job, &(CoreAsk){.job = job->id});
+    cancel_fresh(core, job, fresh, &never);
 }
 
 /* --- freeze, thaw --------------------------------------------------------------------------- */

@@ -15,8 +15,8 @@ typedef struct {
 /* What people ask for. FALSE: refused, nothing changed; errors as berth_core_handle() says. */
 gboolean core_submit(BerthCore *core, const BerthCoreJob *job, GError **error);
 gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error);
-/* Those of TASKS (step 0 = all) of JOB that wait can never start. */
-void core_end_hopeless(BerthCore *core, CoreJob *job, BerthIndexRange tasks);
+/* Those of JOB, or of its TASKS if it is an array (NULL = all), that have not started never can. */
+void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks);
 gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error);
 gboolean core_release(BerthCore *core, const CoreAsk *ask, GError **error);
 gboolean core_freeze(BerthCore *core, const CoreAsk *ask, gboolean to_disk, GError **error);

@@ -437,8 +437,8 @@ struct BerthCore {
     GHashTable *owners;     /* owner.c */
     GHashTable *waited;     /* depend.c */
     GHashTable *families;   /* likewise */
-    GArray *hopeless;       /* depend.c: jobs that can never start */
-    GArray *hopeless_tasks; /* depend.c: tasks of arrays that cannot */
+    GArray *hopeless;       /* guint64: jobs that can never start. depend.c */
+    GArray *hopeless_tasks; /* guint64: arrays of which some tasks cannot. depend.c */
     GArray *qos;            /* gint32: priority in permille, by number */
     guint64 ranking;        /* number of the latest */
     gint64 ranked_usec;

@@ -321,6 +321,48 @@ static void any_changes_leave_what_a_table_has(void **state)
     g_rand_free(rand);
 }
 
+static BerthIndexSet *any_set(GRand *rand, guint n, gboolean *has)
+{
+    BerthIndexSet *set = berth_index_set_new();
+    for (guint k = 0; k < n; k++) {
+        BerthIndexRange range;
+        range.first = (guint32)g_rand_int_range(rand, 0, MANY);
+        range.last = range.first + (guint32)g_rand_int_range(rand, 0, k % 8 == 0 ? 20 : 1);
+        range.last = MIN(range.last, MANY - 1);
+        range.step = (guint32)g_rand_int_range(rand, 1, 5);
+        for (guint32 i = range.first; i <= range.last; i += range.step)
+            has[i] = TRUE;
+        berth_index_set_add(set, range);
+    }
+    return set;
+}
+
+/* Be they few ranges or many. */
+static void any_two_sets_leave_what_tables_have(void **state)
+{
+    GRand *rand = g_rand_new_with_seed(7);
+    guint n_many = 0;
+    for (guint round = 0; round < 1000; round++) {
+        gboolean a[MANY] = {FALSE}, b[MANY] = {FALSE}, due[MANY];
+        g_autoptr(BerthIndexSet) set = any_set(rand, round % 30, a);
+        g_autoptr(BerthIndexSet) others = any_set(rand, round / 30, b);
+        n_many += berth_index_set_n_ranges(others) > 16;
+        g_autoptr(BerthIndexSet) both = berth_index_set_both(set, others);
+        for (guint32 i = 0; i < MANY; i++)
+            due[i] = a[i] && b[i];
+        assert_as(both, due);
+        g_autoptr(BerthIndexSet) without = berth_index_set_without(set, others);
+        berth_index_set_remove_all(set, others);
+        for (guint32 i = 0; i < MANY; i++)
+            due[i] = a[i] && !b[i];
+        assert_as(without, due);
+        assert_as(set, due);
+        assert_as(others, b);
+    }
+    assert_true(n_many > 100);
+    g_rand_free(rand);
+}
+
 static void cover_has_the_steps_that_all_have(void **state)
 {
     static const char *const cases[][2] = {
@@ -352,6 +394,7 @@ int main(void)
         cmocka_unit_test(what_is_taken_out_costs_what_it_is),
         cmocka_unit_test(cover_has_the_steps_that_all_have),
         cmocka_unit_test(any_changes_leave_what_a_table_has),
+        cmocka_unit_test(any_two_sets_leave_what_tables_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
