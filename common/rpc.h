@@ -95,8 +95,9 @@ BerthRpcBudget *berth_rpc_budget_ref(BerthRpcBudget *budget);
 void berth_rpc_budget_unref(BerthRpcBudget *budget);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcBudget, berth_rpc_budget_unref)
 
-/* What the connections of several budgets (users) may take together, beside LEAST_BYTES of each. Where that is taken who has more
- * than that waits as he does for room of his own, and is closed as above while somebody waits. MAX_BYTES: of all. */
+/* What the connections of several budgets (users) may take together, beside LEAST_BYTES of each. Where that is taken who wants more
+ * than his least waits, behind those who do already, and who has more is closed as above while somebody waits. MAX_BYTES: of
+ * all, without what each has up to his least. */
 typedef struct BerthRpcPool BerthRpcPool;
 BerthRpcPool *berth_rpc_pool_new(gsize max_bytes, gsize least_bytes);
 void berth_rpc_pool_unref(BerthRpcPool *pool);

@@ -3,9 +3,10 @@
  * who is ended because it keeps room from the others without taking its answers. Whose turn it is, of several users, is
  * rpc_turns.c's.
  *
- * Invariants: `used` is the sum of what its peers, or its budgets, are charged with; a peer is in `waiting` only
- * while it reads nothing for want of room; a request that needs more than there is gets its turn
- * once no call of its user is open and no answer waits. */
+ * Invariants: a budget's `used` is the sum of what its peers are charged with, a pool's that of what its budgets have above their
+ * least; a peer is in `waiting` or `waiting_for_pool` only while it reads nothing for want of room; a budget is in its pool's
+ * `waiting` exactly while a peer of it is in `waiting_for_pool`; a request that needs more than there is gets its turn once no
+ * call of its user is open and no answer waits. */
 #include "common/rpc_internal.h"
 
 #include "common/error.h"
@@ -17,8 +18,8 @@ struct BerthRpcPool {
     guint refs;
     gsize max_bytes, least_bytes;
     gsize used;
-    guint n_waiting; /* peers, of all budgets, for room here */
-    guint first;     /* of the budgets: whose are woken first, the next time */
+    GQueue waiting;            /* of BerthRpcBudget: whose turn is next first */
+    const BerthRpcPeer *woken; /* whose turn it is, while it is pumped */
     guint stall_msec;
     GMainContext *context;
     GPtrArray *budgets; /* of BerthRpcBudget */
@@ -28,15 +29,15 @@ struct BerthRpcPool {
 
 struct BerthRpcBudget {
     guint refs;
-    BerthRpcPool *pool;  /* or NULL */
-    gboolean lacks_pool; /* what did not fit the last time was in want of room in that alone */
+    BerthRpcPool *pool; /* or NULL */
     gsize max_bytes;
     gsize used;
     gsize busy; /* of it: calls and their answers, which end by themselves */
     guint stall_msec;
     GMainContext *context;
-    GPtrArray *peers; /* of BerthRpcPeer: charged by this */
-    GQueue waiting;   /* of BerthRpcPeer */
+    GPtrArray *peers;        /* of BerthRpcPeer: charged by this */
+    GQueue waiting;          /* of BerthRpcPeer: for room in this */
+    GQueue waiting_for_pool; /* likewise: there is room in this, and none in the pool */
     GSource *wake;
     GSource *stall;
     BerthRpcTurnUser turns;
@@ -51,6 +52,7 @@ BerthRpcBudget *berth_rpc_budget_new(gsize max_bytes)
     budget->context = g_main_context_ref_thread_default();
     budget->peers = g_ptr_array_new();
     g_queue_init(&budget->waiting);
+    g_queue_init(&budget->waiting_for_pool);
     return budget;
 }
 
@@ -89,41 +91,12 @@ void berth_rpc_budget_unref(BerthRpcBudget *budget)
     berth_rpc_timer_clear(&budget->stall);
     g_ptr_array_unref(budget->peers);
     g_queue_clear(&budget->waiting);
+    g_queue_clear(&budget->waiting_for_pool);
     g_main_context_unref(budget->context);
     g_free(budget);
 }
 
-/* --- waiting ------------------------------------------------------------------------------ */
-
-static void wait_no_more(BerthRpcBudget *budget, BerthRpcPeer *peer)
-{
-    if (peer->waits_for_pool)
-        budget->pool->n_waiting--;
-    peer->waits_for_budget = peer->waits_for_pool = FALSE;
-}
-
-static void wake_all(BerthRpcBudget *budget)
-{
-    /* One round: who finds no room queues again, behind the others. */
-    for (guint n = g_queue_get_length(&budget->waiting); n > 0; n--) {
-        BerthRpcPeer *peer = g_queue_pop_head(&budget->waiting);
-        if (peer == NULL)
-            break;
-        wait_no_more(budget, peer);
-        berth_rpc_peer_pump(peer);
-    }
-    if (g_queue_is_empty(&budget->waiting))
-        berth_rpc_timer_clear(&budget->stall);
-}
-
-static gboolean on_wake(gpointer data)
-{
-    BerthRpcBudget *budget = berth_rpc_budget_ref(data);
-    berth_rpc_timer_clear(&budget->wake);
-    wake_all(budget);
-    berth_rpc_budget_unref(budget);
-    return G_SOURCE_REMOVE;
-}
+/* --- stalls ------------------------------------------------------------------------------- */
 
 static guint64 *mark_of(BerthRpcPeer *peer, gboolean for_all)
 {
@@ -157,7 +130,12 @@ static void mark_all(const BerthRpcBudget *budget, gboolean for_all)
 
 static gboolean on_stall(gpointer data)
 {
-    BerthRpcBudget *budget = berth_rpc_budget_ref(data);
+    BerthRpcBudget *budget = data;
+    if (g_queue_is_empty(&budget->waiting)) {
+        berth_rpc_timer_clear(&budget->stall);
+        return G_SOURCE_REMOVE;
+    }
+    berth_rpc_budget_ref(budget);
     end_stalled(budget, FALSE);
     berth_rpc_budget_unref(budget);
     return G_SOURCE_CONTINUE;
@@ -182,12 +160,18 @@ BerthRpcPool *berth_rpc_pool_new(gsize max_bytes, gsize least_bytes)
     pool->stall_msec = STALL_MSEC;
     pool->context = g_main_context_ref_thread_default();
     pool->budgets = g_ptr_array_new();
+    g_queue_init(&pool->waiting);
     return pool;
 }
 
 void berth_rpc_pool_set_stall(BerthRpcPool *pool, guint stall_msec)
 {
     pool->stall_msec = stall_msec;
+}
+
+gsize berth_rpc_pool_used(const BerthRpcPool *pool)
+{
+    return pool->used;
 }
 
 void berth_rpc_pool_unref(BerthRpcPool *pool)
@@ -197,6 +181,7 @@ void berth_rpc_pool_unref(BerthRpcPool *pool)
     berth_rpc_timer_clear(&pool->wake);
     berth_rpc_timer_clear(&pool->stall);
     g_ptr_array_unref(pool->budgets);
+    g_queue_clear(&pool->waiting);
     g_main_context_unref(pool->context);
     g_free(pool);
 }
@@ -222,31 +207,19 @@ static GPtrArray *budgets_of(const BerthRpcPool *pool)
     return budgets;
 }
 
-/* None of them comes first each time. */
-static gboolean on_pool_wake(gpointer data)
-{
-    BerthRpcPool *pool = data;
-    g_autoptr(GPtrArray) budgets = budgets_of(pool);
-    berth_rpc_timer_clear(&pool->wake);
-    pool->first++;
-    for (guint i = 0; i < budgets->len; i++)
-        wake_all(g_ptr_array_index(budgets, (pool->first + i) % budgets->len));
-    return G_SOURCE_REMOVE;
-}
-
 /* Those who have little are not in the way of others. */
 static gboolean on_pool_stall(gpointer data)
 {
     BerthRpcPool *pool = data;
     g_autoptr(GPtrArray) budgets = budgets_of(pool);
-    for (guint i = 0; pool->n_waiting > 0 && i < budgets->len; i++) {
+    for (guint i = 0; !g_queue_is_empty(&pool->waiting) && i < budgets->len; i++) {
         BerthRpcBudget *budget = g_ptr_array_index(budgets, i);
         if (budget->used > pool->least_bytes)
             end_stalled(budget, TRUE);
         else
             mark_all(budget, TRUE);
     }
-    if (pool->n_waiting > 0)
+    if (!g_queue_is_empty(&pool->waiting))
         return G_SOURCE_CONTINUE;
     berth_rpc_timer_clear(&pool->stall);
     return G_SOURCE_REMOVE;
@@ -261,54 +234,164 @@ static void watch_pool_for_stalls(BerthRpcPool *pool)
     pool->stall = berth_rpc_timer_start(pool->context, pool->stall_msec, on_pool_stall, pool);
 }
 
-/* What one has at least is his, whatever the others have. */
-static gboolean fits_pool(const BerthRpcBudget *budget, gsize bytes)
-{
-    const BerthRpcPool *pool = budget->pool;
-    if (pool == NULL || budget->used + bytes <= pool->least_bytes)
-        return TRUE;
-    return pool->used <= pool->max_bytes && bytes <= pool->max_bytes - pool->used;
-}
-
 /* --- room --------------------------------------------------------------------------------- */
 
-static gboolean fits(BerthRpcBudget *budget, gsize bytes)
+static gsize above_least(const BerthRpcPool *pool, gsize used)
 {
-    gboolean has_own =
-        budget->used < budget->max_bytes && bytes <= budget->max_bytes - budget->used;
-    budget->lacks_pool = has_own && !fits_pool(budget, bytes);
-    return has_own && !budget->lacks_pool;
+    return used - MIN(used, pool->least_bytes);
 }
 
-gboolean berth_rpc_budget_fits_frame(const BerthRpcPeer *peer, gsize bytes)
+/* Nobody passes those who wait. Who has waited for his turn (rpc_turns.c) was let pass before that. */
+static gboolean may_pass(const BerthRpcPool *pool, const BerthRpcPeer *peer)
 {
-    return peer->budget == NULL || peer->budget->used == 0 || fits(peer->budget, bytes);
+    return pool->waiting.length == 0 || pool->woken == peer || peer->has_turn;
 }
 
-gboolean berth_rpc_budget_fits_call(const BerthRpcPeer *peer, gsize bytes)
+/* What one has at least is his, whatever the others have. */
+static gboolean fits_pool(const BerthRpcPeer *peer)
 {
-    return peer->budget == NULL || peer->budget->busy == 0 || fits(peer->budget, bytes);
+    const BerthRpcBudget *budget = peer->budget;
+    const BerthRpcPool *pool = budget->pool;
+    if (pool == NULL)
+        return TRUE;
+    gsize more =
+        above_least(pool, budget->used + peer->wanted_bytes) - above_least(pool, budget->used);
+    return more == 0 || (may_pass(pool, peer) && pool->used < pool->max_bytes &&
+                         more <= pool->max_bytes - pool->used);
+}
+
+/* Where PEER has to wait for the room that it wants. NULL: there is room. */
+static GQueue *queue_for(const BerthRpcPeer *peer)
+{
+    BerthRpcBudget *budget = peer->budget;
+    if ((peer->wants_call ? budget->busy : budget->used) == 0)
+        return NULL;
+    if (budget->used >= budget->max_bytes || peer->wanted_bytes > budget->max_bytes - budget->used)
+        return &budget->waiting;
+    return fits_pool(peer) ? NULL : &budget->waiting_for_pool;
 }
 
 gboolean berth_rpc_budget_is_over(const BerthRpcPeer *peer)
 {
     const BerthRpcBudget *budget = peer->budget;
-    return budget != NULL && (budget->used > budget->max_bytes || !fits_pool(budget, 0));
+    if (budget == NULL)
+        return FALSE;
+    const BerthRpcPool *pool = budget->pool;
+    return budget->used > budget->max_bytes ||
+           (pool != NULL && pool->used > pool->max_bytes && budget->used > pool->least_bytes);
 }
 
-void berth_rpc_budget_wait(BerthRpcPeer *peer)
+/* --- waiting ------------------------------------------------------------------------------ */
+
+static gboolean on_pool_wake(gpointer data);
+
+static void schedule_pool_wake(BerthRpcPool *pool)
 {
-    if (peer->budget == NULL || peer->waits_for_budget)
-        return;
-    peer->waits_for_budget = TRUE;
-    peer->waits_for_pool = peer->budget->lacks_pool;
-    g_queue_push_tail(&peer->budget->waiting, peer);
-    if (!peer->waits_for_pool) {
-        watch_for_stalls(peer->budget);
+    if (!g_queue_is_empty(&pool->waiting) && pool->wake == NULL)
+        pool->wake = berth_rpc_timer_start(pool->context, 0, on_pool_wake, pool);
+}
+
+static void wait_in(BerthRpcPeer *peer, GQueue *queue)
+{
+    BerthRpcBudget *budget = peer->budget;
+    peer->waits_in = queue;
+    g_queue_push_tail(queue, peer);
+    if (queue == &budget->waiting) {
+        watch_for_stalls(budget);
         return;
     }
-    peer->budget->pool->n_waiting++;
-    watch_pool_for_stalls(peer->budget->pool);
+    if (queue->length == 1)
+        g_queue_push_tail(&budget->pool->waiting, budget);
+    watch_pool_for_stalls(budget->pool);
+}
+
+void berth_rpc_budget_wait_no_more(BerthRpcPeer *peer)
+{
+    BerthRpcBudget *budget = peer->budget;
+    GQueue *queue = peer->waits_in;
+    if (queue == NULL)
+        return;
+    peer->waits_in = NULL;
+    g_queue_remove(queue, peer);
+    if (queue == &budget->waiting)
+        return;
+    if (g_queue_is_empty(queue))
+        g_queue_remove(&budget->pool->waiting, budget);
+    /* There may be room for who comes next, if not for this one. */
+    schedule_pool_wake(budget->pool);
+}
+
+gboolean berth_rpc_budget_has_room(BerthRpcPeer *peer, gsize bytes, gboolean is_call)
+{
+    if (peer->budget == NULL)
+        return TRUE;
+    peer->wanted_bytes = bytes;
+    peer->wants_call = is_call;
+    GQueue *queue = queue_for(peer);
+    if (queue != peer->waits_in) {
+        berth_rpc_budget_wait_no_more(peer);
+        if (queue != NULL)
+            wait_in(peer, queue);
+    }
+    if (peer->budget->pool != NULL)
+        peer->budget->pool->woken = NULL; /* for one request */
+    return queue == NULL;
+}
+
+/* FALSE: it still lacks what it waits for, and keeps its place. */
+static gboolean wake(BerthRpcPeer *peer)
+{
+    if (queue_for(peer) == peer->waits_in)
+        return FALSE;
+    berth_rpc_budget_wait_no_more(peer);
+    berth_rpc_peer_pump(peer);
+    return TRUE;
+}
+
+/* One round: who is woken and finds no room again queues behind the others. */
+static void wake_all(GQueue *queue)
+{
+    for (guint n = queue->length; n > 0 && !g_queue_is_empty(queue); n--) {
+        g_queue_push_tail_link(queue, g_queue_pop_head_link(queue));
+        wake(g_queue_peek_tail(queue));
+    }
+}
+
+static gboolean on_wake(gpointer data)
+{
+    BerthRpcBudget *budget = berth_rpc_budget_ref(data);
+    berth_rpc_timer_clear(&budget->wake);
+    wake_all(&budget->waiting);
+    wake_all(&budget->waiting_for_pool); /* who wants no more than the least, by now */
+    if (g_queue_is_empty(&budget->waiting))
+        berth_rpc_timer_clear(&budget->stall);
+    berth_rpc_budget_unref(budget);
+    return G_SOURCE_REMOVE;
+}
+
+/* The connection that has waited longest, of the budget whose turn it is. FALSE: for that there is no room. */
+static gboolean wake_next(BerthRpcPool *pool)
+{
+    BerthRpcBudget *budget = berth_rpc_budget_ref(g_queue_peek_head(&pool->waiting));
+    BerthRpcPeer *peer = g_queue_peek_head(&budget->waiting_for_pool);
+    pool->woken = peer;
+    gboolean has_room = wake(peer);
+    pool->woken = NULL;
+    if (has_room && g_queue_peek_head(&pool->waiting) == budget)
+        g_queue_push_tail(&pool->waiting, g_queue_pop_head(&pool->waiting));
+    berth_rpc_budget_unref(budget);
+    return has_room;
+}
+
+static gboolean on_pool_wake(gpointer data)
+{
+    BerthRpcPool *pool = data;
+    pool->refs++;
+    berth_rpc_timer_clear(&pool->wake);
+    while (!g_queue_is_empty(&pool->waiting) && wake_next(pool))
+        ;
+    berth_rpc_pool_unref(pool);
+    return G_SOURCE_REMOVE;
 }
 
 /* --- turns -------------------------------------------------------------------------------- */
@@ -326,11 +409,22 @@ void berth_rpc_budget_begin(BerthRpcPeer *peer, BerthRpcTurn *turn)
 
 /* --- charging ----------------------------------------------------------------------------- */
 
-static void charge_pool(BerthRpcPool *pool, gsize before, gsize now)
+static void schedule_wake(BerthRpcBudget *budget)
 {
-    pool->used = pool->used - before + now;
-    if (now < before && pool->n_waiting > 0 && pool->wake == NULL)
-        pool->wake = berth_rpc_timer_start(pool->context, 0, on_pool_wake, pool);
+    gboolean waits =
+        !g_queue_is_empty(&budget->waiting) || !g_queue_is_empty(&budget->waiting_for_pool);
+    if (waits && budget->wake == NULL)
+        budget->wake = berth_rpc_timer_start(budget->context, 0, on_wake, budget);
+    if (budget->pool != NULL)
+        schedule_pool_wake(budget->pool);
+}
+
+/* The budget has come from BEFORE to what it has now. */
+static void charge_pool(const BerthRpcBudget *budget, gsize before)
+{
+    BerthRpcPool *pool = budget->pool;
+    if (pool != NULL)
+        pool->used = pool->used - above_least(pool, before) + above_least(pool, budget->used);
 }
 
 void berth_rpc_budget_update(BerthRpcPeer *peer)
@@ -340,15 +434,15 @@ void berth_rpc_budget_update(BerthRpcPeer *peer)
         return;
     gsize busy = peer->out_bytes + peer->calls_in_room + peer->calls_in_memory;
     gsize now = busy + peer->frame_room;
+    gsize before = budget->used;
     gboolean is_less = now < peer->charged_bytes || busy < peer->charged_busy;
     budget->used = budget->used - peer->charged_bytes + now;
-    if (budget->pool != NULL)
-        charge_pool(budget->pool, peer->charged_bytes, now);
+    charge_pool(budget, before);
     budget->busy = budget->busy - peer->charged_busy + busy;
     peer->charged_bytes = now;
     peer->charged_busy = busy;
-    if (is_less && !g_queue_is_empty(&budget->waiting) && budget->wake == NULL)
-        budget->wake = berth_rpc_timer_start(budget->context, 0, on_wake, budget);
+    if (is_less)
+        schedule_wake(budget);
 }
 
 void berth_rpc_peer_set_budget(BerthRpcPeer *peer, BerthRpcBudget *budget)
@@ -364,9 +458,7 @@ void berth_rpc_budget_leave(BerthRpcPeer *peer)
     BerthRpcBudget *budget = peer->budget;
     if (budget == NULL)
         return;
-    if (peer->waits_for_budget)
-        g_queue_remove(&budget->waiting, peer);
-    wait_no_more(budget, peer);
+    berth_rpc_budget_wait_no_more(peer);
     berth_rpc_turn_leave(&budget->turns, peer);
     g_ptr_array_remove_fast(budget->peers, peer);
     peer->out_bytes = 0;

@@ -53,11 +53,13 @@ struct BerthRpcPeer {
     BerthRpcBudget *budget;
     gsize charged_bytes;
     gsize charged_busy;
-    gboolean waits_for_budget, waits_for_pool; /* and that for room among all */
-    gboolean waits_for_turn;                   /* rpc_turns.c, and so the next two */
-    gboolean has_turn;                         /* for the request that it holds */
-    gboolean has_begun;    /* a request, since something was read, or it got a turn */
-    guint64 written_bytes; /* in all */
+    GQueue *waits_in;        /* for room; or NULL */
+    gsize wanted_bytes;      /* the last time that room was asked for */
+    gboolean wants_call;     /* and that it was for a call, or for a frame */
+    gboolean waits_for_turn; /* rpc_turns.c, and so the next two */
+    gboolean has_turn;       /* for the request that it holds */
+    gboolean has_begun;      /* a request, since something was read, or it got a turn */
+    guint64 written_bytes;   /* in all */
     guint64 stall_mark,
         pool_mark; /* WRITTEN_BYTES when it was looked at, for its user and for all */
 
@@ -110,11 +112,12 @@ void berth_rpc_out_clear(BerthRpcPeer *peer);
 /* Tells the budget what PEER takes now; after each change of out_bytes, calls_in_room,
  * calls_in_memory and frame_room. */
 void berth_rpc_budget_update(BerthRpcPeer *peer);
-gboolean berth_rpc_budget_fits_frame(const BerthRpcPeer *peer, gsize bytes);
-gboolean berth_rpc_budget_fits_call(const BerthRpcPeer *peer, gsize bytes);
 gboolean berth_rpc_budget_is_over(const BerthRpcPeer *peer);
-/* PEER is pumped once there may be room. */
-void berth_rpc_budget_wait(BerthRpcPeer *peer);
+/* Is there room for BYTES more, of a call that is to begin, or else of a frame that has? FALSE: PEER waits, and is pumped once
+ * there is. */
+gboolean berth_rpc_budget_has_room(BerthRpcPeer *peer, gsize bytes, gboolean is_call);
+/* For room, that is: PEER takes nothing more. */
+void berth_rpc_budget_wait_no_more(BerthRpcPeer *peer);
 /* May its request be begun? Else it is pumped when it is its user's turn. */
 gboolean berth_rpc_budget_has_turn(BerthRpcPeer *peer);
 /* TURN (zeroed) is that of a call on PEER, which begins. */
@@ -124,6 +127,7 @@ void berth_rpc_budget_leave(BerthRpcPeer *peer);
 void berth_rpc_budget_set_stall(BerthRpcBudget *budget, guint stall_msec);
 void berth_rpc_pool_set_stall(BerthRpcPool *pool, guint stall_msec);
 gsize berth_rpc_budget_used(const BerthRpcBudget *budget);
+gsize berth_rpc_pool_used(const BerthRpcPool *pool);
 
 /* rpc_timers.c */
 GSource *berth_rpc_timer_start(GMainContext *context, guint msec, GSourceFunc func, gpointer data);

@@ -108,6 +108,7 @@ void berth_rpc_peer_fail(BerthRpcPeer *peer, GError *reason)
     else
         g_error_free(reason);
     berth_rpc_timers_clear(peer);
+    berth_rpc_budget_wait_no_more(peer);
     berth_rpc_out_clear(peer);
 
     g_autoptr(GSource) source = g_idle_source_new();
@@ -126,6 +127,7 @@ void berth_rpc_peer_finish(BerthRpcPeer *peer, GError *reason)
     peer->state = PEER_CLOSING;
     peer->reason = reason;
     g_clear_pointer(&peer->held, berth_rpc_frame_free);
+    berth_rpc_budget_wait_no_more(peer);
     berth_rpc_timers_drain(peer);
     if (!peer->dispatching && !peer->reading)
         start_read(peer);
@@ -251,10 +253,8 @@ static gboolean must_wait(BerthRpcPeer *peer, const Berth__Frame *frame)
     if (berth_rpc_out_is_high(peer))
         return TRUE;
     gsize room = is_request ? frame->payload.len + berth_rpc_calls_in_answer_room(peer, frame) : 0;
-    if (!berth_rpc_budget_fits_call(peer, room)) {
-        berth_rpc_budget_wait(peer);
+    if (!berth_rpc_budget_has_room(peer, room, TRUE))
         return TRUE;
-    }
     return is_request && !berth_rpc_budget_has_turn(peer);
 }
 
@@ -346,9 +346,8 @@ static gboolean take_frame_room(BerthRpcPeer *peer)
 {
     gsize wanted = berth_rpc_frame_reader_wanted(peer->reader);
     if (wanted > peer->frame_room &&
-        !berth_rpc_budget_fits_frame(peer, wanted - peer->frame_room)) {
+        !berth_rpc_budget_has_room(peer, wanted - peer->frame_room, FALSE)) {
         berth_rpc_timers_frame(peer, FALSE);
-        berth_rpc_budget_wait(peer);
         return FALSE;
     }
     peer->frame_room = wanted;
