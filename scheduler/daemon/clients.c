@@ -6,14 +6,19 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "scheduler/daemon/memory_bound.h"
 
 #define REFUSED_MAX 16u
-/* What the connections of one user take together (rpc.h): sixteen answers of the largest size at
- * once, and thousands of usual ones. */
-#define USER_BUDGET_BYTES (64u << 20)
-/* Those of all users, beside two of the largest answers of each: who asks for more waits, however many users there are. */
-#define ALL_BYTES   (512u << 20)
-#define LEAST_BYTES (8u << 20)
+/* What the connections of all users take together, beside the least of each: who asks for more waits, however many users there
+ * are. Less than that where it is more than a quarter of what berthd may have. */
+#define ALL_BYTES ((guint64)512 << 20)
+/* Of which one user has no more than this part: sixteen answers of the largest size at once, and thousands of usual ones. */
+#define USER_PART 8u
+/* But never less than this. The largest request is there twice, as it came and as it is read, and wants as much again for its
+ * answer (listeners.c: max_frame_bytes); beside streams, which go on, and what other commands have open. */
+#define USER_LEAST_BYTES ((guint64)16 << 20)
+/* Two of the largest answers. */
+#define LEAST_BYTES ((guint64)8 << 20)
 /* Calls that are dealt with at a time, and one of each user. They wait for each other in the queues of workers and of the
  * store, and whoever asks for little waits with them: bench/hostile says how long. */
 #define CALLS_MAX 16u
@@ -22,6 +27,7 @@ struct BerthClients {
     BerthDaemon *daemon;
     GHashTable *peers; /* set of BerthRpcPeer, a reference each */
     GHashTable *users; /* uid -> User, of all who ever had a connection */
+    BerthClientRoom room;
     BerthRpcTurns *turns;
     BerthRpcPool *pool;
     BerthLogLimit limit;
@@ -62,13 +68,24 @@ static void on_dry(BerthRpcPeer *peer, guint per_sec, gpointer user_data)
                               berth_rpc_peer_identity(peer)->description, per_sec);
 }
 
+BerthClientRoom berth_client_room(guint64 memory_bytes)
+{
+    guint64 all_bytes = CLAMP(memory_bytes / 4, USER_LEAST_BYTES, ALL_BYTES);
+    return (BerthClientRoom){
+        .user_bytes = MAX(all_bytes / USER_PART, USER_LEAST_BYTES),
+        .all_bytes = all_bytes,
+        .least_bytes = LEAST_BYTES,
+    };
+}
+
 BerthClients *berth_clients_new(BerthDaemon *daemon)
 {
     BerthClients *clients = g_new0(BerthClients, 1);
     clients->daemon = daemon;
     clients->peers = g_hash_table_new_full(NULL, NULL, (GDestroyNotify)berth_rpc_peer_unref, NULL);
     clients->users = g_hash_table_new_full(NULL, NULL, NULL, user_free);
-    clients->pool = berth_rpc_pool_new(ALL_BYTES, LEAST_BYTES);
+    clients->room = berth_client_room(berth_memory_bound_bytes(daemon->config->memory_max_mib));
+    clients->pool = berth_rpc_pool_new(clients->room.all_bytes, clients->room.least_bytes);
     clients->turns = berth_rpc_turns_new(CALLS_MAX);
     berth_rpc_turns_set_dry_func(clients->turns, on_dry, clients);
     return clients;
@@ -95,7 +112,7 @@ static void add_connection(BerthClients *clients, uid_t uid, BerthRpcPeer *peer)
     User *user = g_hash_table_lookup(clients->users, GUINT_TO_POINTER(uid));
     if (!user) {
         user = g_new0(User, 1);
-        user->budget = berth_rpc_budget_new(USER_BUDGET_BYTES);
+        user->budget = berth_rpc_budget_new(clients->room.user_bytes);
         berth_rpc_budget_share(user->budget, clients->pool);
         berth_rpc_budget_take_turns(user->budget, clients->turns,
                                     uid == 0 ? 0 : clients->daemon->config->user_requests_per_sec);

@@ -12,6 +12,16 @@ typedef struct {
     GHashTable *imports; /* made and owned by images_service.c, or NULL */
 } BerthClientHoldings;
 
+/* What connections may take, of one user and of all beside the least of each (rpc.h: BerthRpcBudget, BerthRpcPool): a part of
+ * MEMORY_BYTES, all that berthd may have, or else those who take none of their answers would keep it from taking jobs. The largest
+ * request has room beside streams, however little that is. */
+typedef struct {
+    gsize user_bytes;
+    gsize all_bytes;
+    gsize least_bytes;
+} BerthClientRoom;
+BerthClientRoom berth_client_room(guint64 memory_bytes);
+
 BerthClients *berth_clients_new(BerthDaemon *daemon);
 /* Closes all connections and runs the main context until they have ended, at most TIMEOUT_MSEC.
  * FALSE: some have not. */

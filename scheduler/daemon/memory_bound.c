@@ -64,12 +64,22 @@ guint64 berth_memory_bound_of_host(guint64 host_bytes, const char *proc_dir, con
     return bytes;
 }
 
+static guint64 most_of_host(void)
+{
+    guint64 host_bytes = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
+    return berth_memory_bound_of_host(host_bytes, "/proc", "/sys/fs/cgroup");
+}
+
+guint64 berth_memory_bound_bytes(guint64 max_mib)
+{
+    return max_mib != 0 ? max_mib * MIB : most_of_host() / 2;
+}
+
 BerthMemoryBound *berth_memory_bound_new(guint64 max_mib)
 {
     BerthMemoryBound *bound = g_new0(BerthMemoryBound, 1);
-    guint64 host_bytes = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
-    guint64 most_bytes = berth_memory_bound_of_host(host_bytes, "/proc", "/sys/fs/cgroup");
-    bound->max_bytes = max_mib != 0 ? max_mib * MIB : most_bytes / 2;
+    guint64 most_bytes = most_of_host();
+    bound->max_bytes = berth_memory_bound_bytes(max_mib);
     if (bound->max_bytes > most_bytes)
         g_warning(
             "memory_max is %" G_GUINT64_FORMAT

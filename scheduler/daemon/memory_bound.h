@@ -8,8 +8,11 @@
 
 typedef struct BerthMemoryBound BerthMemoryBound;
 
-/* MAX_MIB: resident, and its own (neither files nor what is shared); 0: half of what there is for it. A warning is logged if it
- * is more than that. */
+/* Bytes that [limits] memory_max of MAX_MIB stands for; 0: half of what there is for this process. */
+guint64 berth_memory_bound_bytes(guint64 max_mib);
+
+/* MAX_MIB: resident, and its own (neither files nor what is shared); 0: as above. A warning is logged if it is more than what there
+ * is. */
 BerthMemoryBound *berth_memory_bound_new(guint64 max_mib);
 void berth_memory_bound_free(BerthMemoryBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMemoryBound, berth_memory_bound_free)

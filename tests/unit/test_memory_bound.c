@@ -55,6 +55,14 @@ static void file_that_says_nothing_limits_nothing(void **state)
     assert_int_equal(bytes_in(dir), HOST);
 }
 
+static void bound_is_what_is_set_or_half_of_what_there_is(void **state)
+{
+    assert_int_equal(berth_memory_bound_bytes(512), (guint64)512 << 20);
+    guint64 half = berth_memory_bound_bytes(0);
+    guint64 host = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
+    assert_true(half > 0 && half <= host / 2);
+}
+
 static char *warned; /* the last warning */
 
 static GLogWriterOutput keep_warning(GLogLevelFlags level, const GLogField *fields, gsize n,
@@ -132,6 +140,7 @@ int main(void)
         TEST(host_without_cgroups_offers_what_it_has),
         TEST(lowest_limit_of_the_cgroup_and_of_those_above_counts),
         TEST(file_that_says_nothing_limits_nothing),
+        cmocka_unit_test(bound_is_what_is_set_or_half_of_what_there_is),
         cmocka_unit_test(bound_beyond_what_there_is_is_warned_of),
         cmocka_unit_test(last_quarter_is_for_who_has_few_jobs),
     };
