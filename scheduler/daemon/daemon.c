@@ -142,12 +142,13 @@ static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
     g_autoptr(GError) error = NULL;
     if (!config->journal)
         return NULL;
-    g_autofree char *directory = g_str_has_prefix(config->state, "file:")
-                                     ? g_strdup(BERTH_STATEDIR)
-                                     : g_path_get_dirname(config->state);
+    gboolean is_beside_state = !g_str_has_prefix(config->state, "file:");
+    g_autofree char *directory =
+        is_beside_state ? g_path_get_dirname(config->state) : g_strdup(BERTH_STATEDIR);
     g_autofree char *path = g_build_filename(directory, "core.journal", NULL);
     BerthJournalFile *journal =
-        berth_journal_file_open(path, config->journal_max_mib << 20, &error);
+        berth_journal_file_open(path, config->journal_max_mib << 20,
+                                is_beside_state ? config->state_kept_mib << 20 : 0, &error);
     if (!journal)
         g_warning("no journal is kept: %s", error->message);
     return journal;

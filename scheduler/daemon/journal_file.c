@@ -20,9 +20,10 @@
 /* Handed over and not yet written: beyond this the disk cannot keep up. */
 #define WAITING_MAX_BYTES (64 << 20)
 
-/* Stays free on the file system: this, or a tenth of it if that is less. More than what is kept for the state, which may be on the
- * same one (daemon_config.c: state_kept). */
+/* Stays free on the file system: this, or a tenth of it if that is less. */
 #define KEEP_FREE_BYTES (G_GUINT64_CONSTANT(512) << 20)
+/* And so much more than what is kept for others. */
+#define KEEP_MORE_BYTES (G_GUINT64_CONSTANT(64) << 20)
 
 /* Free space is looked at after each so many bytes. */
 #define LOOK_BYTES (1u << 20)
@@ -30,6 +31,7 @@
 struct BerthJournalFile {
     char *path;
     guint64 max_bytes;
+    guint64 kept_bytes; /* for others, on the file system */
     GThread *thread;
     GAsyncQueue *texts; /* GString; an empty one is the end */
     gint waiting_bytes; /* atomic */
@@ -67,8 +69,8 @@ static gboolean has_room(BerthJournalFile *journal)
     if (fstatvfs(journal->fd, &status) != 0)
         return TRUE;
     guint64 all = (guint64)status.f_blocks * status.f_frsize;
-    return (guint64)status.f_bavail * status.f_frsize >=
-           MIN(KEEP_FREE_BYTES, all / 10) + LOOK_BYTES;
+    guint64 stays = MAX(MIN(KEEP_FREE_BYTES, all / 10), journal->kept_bytes + KEEP_MORE_BYTES);
+    return (guint64)status.f_bavail * status.f_frsize >= stays + LOOK_BYTES;
 }
 
 static void write_text(BerthJournalFile *journal, const GString *text)
@@ -118,7 +120,8 @@ static int make_file(const char *path, GError **error)
     return fd;
 }
 
-BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, GError **error)
+BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, guint64 kept_bytes,
+                                          GError **error)
 {
     int fd = make_file(path, error);
     if (fd < 0)
@@ -126,6 +129,7 @@ BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, G
     BerthJournalFile *journal = g_new0(BerthJournalFile, 1);
     journal->path = g_strdup(path);
     journal->max_bytes = max_bytes / 2;
+    journal->kept_bytes = kept_bytes;
     journal->fd = fd;
     journal->texts = g_async_queue_new();
     journal->thread = g_thread_new("journal", run, journal);

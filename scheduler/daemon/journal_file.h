@@ -11,8 +11,10 @@
 typedef struct BerthJournalFile BerthJournalFile;
 
 /* PATH is the new file; what was there becomes PATH.1, in the place of an older one. MAX_BYTES: of
- * both together. NULL with ERROR: it cannot be made. */
-BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, GError **error);
+ * both together. KEPT_BYTES: on its file system, for others; the journal ends while more than that is free. NULL with ERROR: it
+ * cannot be made. */
+BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, guint64 kept_bytes,
+                                          GError **error);
 /* Waits until all is written. NULL is taken. */
 void berth_journal_file_close(BerthJournalFile *journal);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthJournalFile, berth_journal_file_close)

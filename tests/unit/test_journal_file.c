@@ -9,9 +9,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static gint64 room_bytes;   /* of the disk that write() sees; -1 = there is no bound */
-static guint64 free_blocks; /* of 1 MiB, of 10000 */
-static char *warned;        /* all warnings */
+static gint64 room_bytes;  /* of the disk that write() sees; -1 = there is no bound */
+static guint64 all_blocks; /* of 1 MiB */
+static guint64 free_blocks;
+static guint64 kept_mib; /* for others */
+static char *warned;     /* all warnings */
 
 ssize_t __real_write(int fd, const void *data, size_t length);
 ssize_t __wrap_write(int fd, const void *data, size_t length);
@@ -33,8 +35,10 @@ ssize_t __wrap_write(int fd, const void *data, size_t length)
 
 int __wrap_fstatvfs(int fd, struct statvfs *status)
 {
-    *status = (struct statvfs){
-        .f_frsize = 1 << 20, .f_blocks = 10000, .f_bfree = free_blocks, .f_bavail = free_blocks};
+    *status = (struct statvfs){.f_frsize = 1 << 20,
+                               .f_blocks = all_blocks,
+                               .f_bfree = free_blocks,
+                               .f_bavail = free_blocks};
     return 0;
 }
 
@@ -54,7 +58,9 @@ static GLogWriterOutput on_log(GLogLevelFlags level, const GLogField *fields, gs
 static int setup(void **state)
 {
     room_bytes = -1;
+    all_blocks = 10000;
     free_blocks = 5000;
+    kept_mib = 256;
     g_free(warned);
     warned = g_strdup("");
     return tempdir_make(state);
@@ -80,7 +86,7 @@ static char *written(const char *dir, guint64 max_bytes, guint n)
     g_autofree char *path = path_in(dir);
     g_autoptr(GError) error = NULL;
     char *text = NULL;
-    BerthJournalFile *journal = berth_journal_file_open(path, max_bytes, &error);
+    BerthJournalFile *journal = berth_journal_file_open(path, max_bytes, kept_mib << 20, &error);
     assert_no_error(error);
     for (guint i = 0; i < n; i++)
         put(journal, 1000 + i);
@@ -137,10 +143,34 @@ static void journal_file_leaves_room_to_others(void **state)
     assert_ptr_equal(strchr(warned, '\n'), strrchr(warned, '\n'));
 }
 
+/* A file system, what is kept on it for others, and what stays free of a journal. */
+static const struct {
+    guint64 all, kept, stays;
+} rooms[] = {
+    {10000, 256, 512}, /* the most that it takes into account by itself */
+    {4000, 256, 400},  /* a tenth */
+    {2000, 256, 256 + 64}, {400, 256, 256 + 64}, {10000, 1024, 1024 + 64},
+    {2000, 0, 200},        {400, 0, 64},
+};
+
+static void journal_file_leaves_more_than_is_kept_for_others(void **state)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(rooms); i++) {
+        all_blocks = rooms[i].all;
+        kept_mib = rooms[i].kept;
+        free_blocks = rooms[i].stays;
+        g_autofree char *none = written(*state, 1 << 20, 1);
+        assert_string_equal(none, "");
+        free_blocks++; /* which is for itself */
+        g_autofree char *text = written(*state, 1 << 20, 1);
+        assert_string_equal(text, "resume 1000\n");
+    }
+}
+
 static void journal_file_that_has_ended_takes_no_more(void **state)
 {
     g_autofree char *path = path_in(*state);
-    BerthJournalFile *journal = berth_journal_file_open(path, 2, NULL);
+    BerthJournalFile *journal = berth_journal_file_open(path, 2, 0, NULL);
     GString *text;
     gint64 deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
     while ((text = berth_journal_file_begin(journal)) != NULL) {
@@ -156,7 +186,7 @@ static void journal_file_that_has_ended_takes_no_more(void **state)
 static void journal_file_in_no_directory_is_refused(void **state)
 {
     g_autoptr(GError) error = NULL;
-    assert_null(berth_journal_file_open("/nonexistent/core.journal", 1 << 20, &error));
+    assert_null(berth_journal_file_open("/nonexistent/core.journal", 1 << 20, 0, &error));
     assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "/nonexistent/core.journal");
 }
 
@@ -170,6 +200,7 @@ int main(void)
         TEST(journal_file_ends_at_half_of_its_bound),
         TEST(journal_file_ends_with_a_whole_entry_on_a_full_disk),
         TEST(journal_file_leaves_room_to_others),
+        TEST(journal_file_leaves_more_than_is_kept_for_others),
         TEST(journal_file_that_has_ended_takes_no_more),
         TEST(journal_file_in_no_directory_is_refused),
     };
