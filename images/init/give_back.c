@@ -9,21 +9,22 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* It is worth the while from so much on, and so much of what the guest has. A QEMU that emulates has 100 to 150 MiB of its own. */
 #define DUE_MIN_KIB (192u * 1024u)
 #define DUE_PART    8u
-/* What stays free for others meanwhile; and who takes so much more than was taken here is let have it. */
+/* What stays free for others meanwhile. Who takes half of that beside what is taken here is let have it. */
 #define LEFT_MIN_KIB (32u * 1024u)
 #define LEFT_PART    16u
-#define GROWN_KIB    (8u * 1024u)
-/* Taken at a time: a huge page. Where there are none any more, that many small ones may be reclaimed for it. */
-#define STEP_BYTES (2u << 20)
-#define STEP_KIB   (STEP_BYTES / 1024u)
+/* Taken at a time: huge pages. Where there are none any more, that many small ones may be reclaimed instead. */
+#define HUGE_KIB   2048u
+#define STEPS_MOST 1024u
 /* A guest that gets little CPU is not to be without its memory for long. */
 #define MOST_USEC 300000u
+#define GOES_ON   1 /* exit status */
 
 static uint64_t left_kib(const UsageMemory *memory)
 {
@@ -39,8 +40,13 @@ bool give_back_is_due(const UsageMemory *memory, uint64_t resident_kib)
     uint64_t part = memory->total_kib / DUE_PART;
     uint64_t due_kib = part > DUE_MIN_KIB ? part : DUE_MIN_KIB;
 
-    return memory->total_kib != 0 && memory->free_kib >= left_kib(memory) + STEP_KIB &&
+    return memory->total_kib != 0 && memory->free_kib >= left_kib(memory) + HUGE_KIB &&
            resident_kib >= in_use_kib + due_kib;
+}
+
+static uint64_t step_kib(const UsageMemory *memory)
+{
+    return (memory->total_kib / STEPS_MOST / HUGE_KIB + 1) * HUGE_KIB;
 }
 
 static uint64_t now_usec(void)
@@ -71,20 +77,24 @@ static int open_huge_file(void)
     return file;
 }
 
-/* Until there are no more huge pages, hardly anything would be left, or somebody else wants it. */
-static void take_all(int file)
+/* Until there are no more huge pages, hardly anything would be left, or it has taken too long. Whoever takes memory meanwhile ends it,
+ * too; it may be the kernel, for a moment, for what it reports. Returns the exit status. */
+static int take_all(int file)
 {
     const uint64_t until_usec = now_usec() + MOST_USEC;
     const UsageMemory first = usage_memory();
+    const uint64_t step = step_kib(&first);
     UsageMemory now = first;
 
-    for (uint64_t taken_kib = 0; now_usec() < until_usec; taken_kib += STEP_KIB) {
-        bool others_grow = now.free_kib + taken_kib + GROWN_KIB < first.free_kib;
+    for (uint64_t taken_kib = 0;; taken_kib += step) {
         bool was_huge = now.shmem_huge_kib >= first.shmem_huge_kib + taken_kib;
 
-        if (others_grow || !was_huge || now.free_kib < left_kib(&now) + STEP_KIB ||
-            fallocate(file, 0, (off_t)taken_kib * 1024, STEP_BYTES) != 0)
-            return;
+        if (now_usec() >= until_usec ||
+            now.free_kib + taken_kib + left_kib(&first) / 2 < first.free_kib)
+            return GOES_ON;
+        if (!was_huge || now.free_kib < left_kib(&now) + step ||
+            fallocate(file, 0, (off_t)taken_kib * 1024, (off_t)step * 1024) != 0)
+            return 0;
         now = usage_memory();
     }
 }
@@ -92,6 +102,7 @@ static void take_all(int file)
 pid_t give_back_start(void)
 {
     pid_t pid = fork();
+    int status = 0;
 
     if (pid != 0)
         return pid;
@@ -101,7 +112,12 @@ pid_t give_back_start(void)
         int file = open_huge_file();
 
         if (file >= 0)
-            take_all(file);
+            status = take_all(file);
     }
-    _exit(0);
+    _exit(status);
+}
+
+bool give_back_is_to_go_on(int wait_status)
+{
+    return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == GOES_ON;
 }

@@ -17,3 +17,6 @@ bool give_back_is_due(const UsageMemory *memory, uint64_t resident_kib);
 /* Makes a process that takes what is free, in part, for some milliseconds, and ends; it is the first that the kernel ends if memory
  * becomes short meanwhile. What is available is less as long as it lives. -1 with errno set. */
 pid_t give_back_start(void);
+/* Whether there was more to be taken, of one that has ended with WAIT_STATUS. What has been taken is told of within seconds, and
+ * the kernel then gives out what was not before that. */
+bool give_back_is_to_go_on(int wait_status);

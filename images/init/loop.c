@@ -47,6 +47,9 @@
 #define FAILED_MSEC 60000u
 /* What takes free memory for a moment may have been stopped, or wait for a disk: others do not wait for it any longer. */
 #define GIVING_MSEC 2000u
+/* What it could not take in its time is taken so much later, and so many times at most. */
+#define GIVE_AGAIN_MSEC 10000u
+#define GIVES_MOST      8u
 /* When the kernel had no memory to send with. */
 #define RETRY_MSEC 10u
 
@@ -65,7 +68,7 @@ typedef enum {
     SOURCE_CLOCK,    /* timer: ask for the host's clock */
     SOURCE_EXECS,    /* of commands beside the job's own */
     SOURCE_STALL,    /* tasks stall for memory */
-    SOURCE_GIVEN,    /* timer: nobody waits any longer for free memory to be given back */
+    SOURCE_GIVING,   /* timer: what gives back free memory has taken too long, or is to go on */
     N_SOURCES,
 } Source;
 
@@ -86,11 +89,13 @@ struct Loop {
     Berth__Usage usage;
     UsageStalls stalls;
     HostClock clock;
-    pid_t giving_back;   /* the process that takes what is free for a moment; 0: none */
-    bool usage_waits;    /* for its end: what it has taken is nobody's need */
-    uint32_t stall_msec; /* that wakes SOURCE_STALL; 0: it is not watched */
-    bool batching;       /* output is read when the timer says so */
-    bool job_is_empty;   /* the command has ended and so has all that it left */
+    pid_t giving_back;     /* the process that takes what is free for a moment; 0: none */
+    unsigned gives_left;   /* how often there may be another one */
+    uint64_t resident_kib; /* that the host holds, as it has said */
+    bool usage_waits;      /* for its end: what it has taken is nobody's need */
+    uint32_t stall_msec;   /* that wakes SOURCE_STALL; 0: it is not watched */
+    bool batching;         /* output is read when the timer says so */
+    bool job_is_empty;     /* the command has ended and so has all that it left */
     bool failure_was_said;
     bool power_off;
 };
@@ -195,33 +200,49 @@ static void measure(void *data, uint32_t msec)
     on_usage(data);
 }
 
-static void give_back(void *data, uint64_t resident_mib)
+static void start_giving_back(Loop *loop)
 {
-    Loop *loop = data;
     UsageMemory memory = usage_memory();
     pid_t pid;
 
-    if (loop->giving_back != 0 || !give_back_is_due(&memory, resident_mib * 1024))
+    if (loop->giving_back != 0 || loop->gives_left == 0 ||
+        !give_back_is_due(&memory, loop->resident_kib))
         return;
     pid = give_back_start();
-    if (pid > 0) {
-        loop->giving_back = pid;
-        set_timer(loop, SOURCE_GIVEN, GIVING_MSEC, 0);
-    } else {
+    if (pid < 0) {
         say("cannot tell the host of free memory: %m");
+        return;
     }
+    loop->giving_back = pid;
+    loop->gives_left--;
+    set_timer(loop, SOURCE_GIVING, GIVING_MSEC, 0);
 }
 
-/* It has ended, or is to. */
-static void end_giving_back(Loop *loop)
+static void give_back(void *data, uint64_t resident_mib)
 {
-    if (loop->giving_back == 0)
-        return;
-    (void)kill(loop->giving_back, SIGKILL);
+    Loop *loop = data;
+
+    loop->resident_kib = resident_mib * 1024;
+    loop->gives_left = GIVES_MOST;
+    start_giving_back(loop);
+}
+
+static void end_giving_back(Loop *loop, bool goes_on)
+{
     loop->giving_back = 0;
-    set_timer(loop, SOURCE_GIVEN, 0, 0);
+    set_timer(loop, SOURCE_GIVING, goes_on && loop->gives_left > 0 ? GIVE_AGAIN_MSEC : 0, 0);
     if (loop->usage_waits)
         on_usage(loop);
+}
+
+static void on_giving(Loop *loop)
+{
+    if (loop->giving_back == 0) {
+        start_giving_back(loop);
+        return;
+    }
+    (void)kill(loop->giving_back, SIGKILL);
+    end_giving_back(loop, false);
 }
 
 static void watch_stalls(void *data, uint32_t msec)
@@ -392,7 +413,7 @@ static void on_child(Loop *loop)
         }
         execs_note_ended(loop->execs, pid, status);
         if (pid == loop->giving_back)
-            end_giving_back(loop);
+            end_giving_back(loop, give_back_is_to_go_on(status));
     }
     if (job_has_ended(loop->job))
         loop->job_is_empty = !cgroups_job_is_populated();
@@ -496,9 +517,9 @@ static void handle(Loop *loop, Source source)
         take_timer(loop, source);
         session_ask_clock(loop->session);
         break;
-    case SOURCE_GIVEN:
+    case SOURCE_GIVING:
         take_timer(loop, source);
-        end_giving_back(loop);
+        on_giving(loop);
         break;
     case SOURCE_EXECS:
         execs_pump(loop->execs);
@@ -606,7 +627,7 @@ static int open_signals(void)
 static bool watch_all(Loop *loop, int port_fd)
 {
     static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED, SOURCE_RETRY,
-                                    SOURCE_BATCH, SOURCE_CLOCK,    SOURCE_GIVEN};
+                                    SOURCE_BATCH, SOURCE_CLOCK,    SOURCE_GIVING};
 
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0 || !watch(loop, SOURCE_PORT, port_fd, EPOLLIN | EPOLLOUT | EPOLLET) ||
