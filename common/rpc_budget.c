@@ -32,7 +32,7 @@ struct BerthRpcBudget {
     BerthRpcPool *pool; /* or NULL */
     gsize max_bytes;
     gsize used;
-    gsize busy; /* of it: calls and their answers, which end by themselves */
+    gsize busy; /* of it: calls that end by themselves, and all that is to be sent */
     guint stall_msec;
     GMainContext *context;
     GPtrArray *peers;        /* of BerthRpcPeer: charged by this */
@@ -313,10 +313,15 @@ void berth_rpc_budget_wait_no_more(BerthRpcPeer *peer)
         return;
     peer->waits_in = NULL;
     g_queue_remove(queue, peer);
+    /* Whoever waits next is to wait as long before others are ended for it. */
+    if (g_queue_is_empty(&budget->waiting))
+        berth_rpc_timer_clear(&budget->stall);
     if (queue == &budget->waiting)
         return;
     if (g_queue_is_empty(queue))
         g_queue_remove(&budget->pool->waiting, budget);
+    if (g_queue_is_empty(&budget->pool->waiting))
+        berth_rpc_timer_clear(&budget->pool->stall);
     /* There may be room for who comes next, if not for this one. */
     schedule_pool_wake(budget->pool);
 }
@@ -432,8 +437,9 @@ void berth_rpc_budget_update(BerthRpcPeer *peer)
     BerthRpcBudget *budget = peer->budget;
     if (budget == NULL)
         return;
-    gsize busy = peer->out_bytes + peer->calls_in_room + peer->calls_in_memory;
-    gsize now = busy + peer->frame_room;
+    gsize busy =
+        peer->out_bytes + peer->calls_in_room + peer->calls_in_memory - peer->streams_memory;
+    gsize now = busy + peer->streams_memory + peer->frame_room;
     gsize before = budget->used;
     gboolean is_less = now < peer->charged_bytes || busy < peer->charged_busy;
     budget->used = budget->used - peer->charged_bytes + now;
@@ -463,7 +469,7 @@ void berth_rpc_budget_leave(BerthRpcPeer *peer)
     g_ptr_array_remove_fast(budget->peers, peer);
     peer->out_bytes = 0;
     peer->calls_in_room = 0;
-    peer->calls_in_memory = 0;
+    peer->calls_in_memory = peer->streams_memory = 0;
     peer->frame_room = 0;
     berth_rpc_budget_update(peer);
     peer->budget = NULL;

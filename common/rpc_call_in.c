@@ -82,6 +82,7 @@ static void call_free(BerthRpcCall *call)
     berth_rpc_timer_clear(&call->deadline);
     peer->calls_in_open--;
     peer->calls_in_memory -= call->memory;
+    peer->streams_memory -= call->ready_func != NULL ? call->memory : 0;
     peer->calls_in_room -= call->room;
     berth_rpc_budget_update(peer);
     berth_message_free(call->request);
@@ -215,9 +216,11 @@ gboolean berth_rpc_call_has_room(BerthRpcCall *call)
 
 void berth_rpc_call_set_ready_func(BerthRpcCall *call, BerthRpcCallFunc func, gpointer user_data)
 {
+    /* A stream waits for room with each of its items, and otherwise for what is to come, which may be for ever: nobody is to
+     * wait for its end. */
+    call->peer->streams_memory += call->ready_func == NULL ? call->memory : 0;
     call->ready_func = func;
     call->ready_data = user_data;
-    /* A stream waits for room with each of its items, and otherwise for what is to come. */
     berth_rpc_turn_end(&call->turn);
     call->peer->calls_in_room -= call->room;
     call->room = 0;

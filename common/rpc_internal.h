@@ -85,8 +85,9 @@ struct BerthRpcPeer {
     GHashTable *calls_in; /* id -> BerthRpcCall, not cancelled */
     guint calls_in_open;  /* cancelled ones too, until they are ended */
     gsize calls_in_memory;
-    gsize calls_in_room; /* kept for their answers */
-    GQueue waiting;      /* of BerthRpcCall: wait for the queue to drain */
+    gsize streams_memory; /* of it: of those that may not end by themselves */
+    gsize calls_in_room;  /* kept for their answers */
+    GQueue waiting;       /* of BerthRpcCall: wait for the queue to drain */
 };
 
 BerthRpcPeer *berth_rpc_peer_hold(BerthRpcPeer *peer); /* +1 on refs */

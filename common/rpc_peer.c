@@ -243,6 +243,23 @@ static void dispatch(BerthRpcPeer *peer, Berth__Frame *frame)
     }
 }
 
+static void on_over(gpointer data)
+{
+    BerthRpcPeer *peer = berth_rpc_peer_hold(data);
+    if (peer->state == PEER_OPEN && !peer->reading)
+        berth_rpc_peer_lost(peer, NULL);
+    berth_rpc_peer_drop(peer);
+}
+
+/* Is there room for BYTES more? Else PEER reads nothing until there is; but if the other end goes meanwhile, nobody waits for it. */
+static gboolean has_room(BerthRpcPeer *peer, gsize bytes, gboolean is_call)
+{
+    if (berth_rpc_budget_has_room(peer, bytes, is_call))
+        return TRUE;
+    berth_rpc_watch_wait_over(&peer->watch, on_over, peer);
+    return FALSE;
+}
+
 /* A peer that does not take its replies gets no more of them to wait for, and a request is not
  * begun before there is room for its answer. */
 static gboolean must_wait(BerthRpcPeer *peer, const Berth__Frame *frame)
@@ -253,7 +270,7 @@ static gboolean must_wait(BerthRpcPeer *peer, const Berth__Frame *frame)
     if (berth_rpc_out_is_high(peer))
         return TRUE;
     gsize room = is_request ? frame->payload.len + berth_rpc_calls_in_answer_room(peer, frame) : 0;
-    if (!berth_rpc_budget_has_room(peer, room, TRUE))
+    if (!has_room(peer, room, TRUE))
         return TRUE;
     return is_request && !berth_rpc_budget_has_turn(peer);
 }
@@ -345,8 +362,7 @@ static void on_readable(gpointer data)
 static gboolean take_frame_room(BerthRpcPeer *peer)
 {
     gsize wanted = berth_rpc_frame_reader_wanted(peer->reader);
-    if (wanted > peer->frame_room &&
-        !berth_rpc_budget_has_room(peer, wanted - peer->frame_room, FALSE)) {
+    if (wanted > peer->frame_room && !has_room(peer, wanted - peer->frame_room, FALSE)) {
         berth_rpc_timers_frame(peer, FALSE);
         return FALSE;
     }

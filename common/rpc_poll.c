@@ -130,6 +130,13 @@ void berth_rpc_watch_wait(BerthRpcWatch *watch, BerthRpcDirection *direction, gb
     }
 }
 
+void berth_rpc_watch_wait_over(BerthRpcWatch *watch, BerthRpcPollFunc func, gpointer data)
+{
+    watch->over = func;
+    watch->over_data = data;
+    set_events(watch, watch->events);
+}
+
 void berth_rpc_watch_end(BerthRpcWatch *watch)
 {
     if (watch->poll == NULL || watch->fd < 0)
@@ -139,7 +146,7 @@ void berth_rpc_watch_end(BerthRpcWatch *watch)
     epoll_ctl(watch->poll->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
     watch->poll->watches--;
     watch->fd = -1;
-    watch->in.func = watch->out.func = NULL;
+    watch->in.func = watch->out.func = watch->over = NULL;
 }
 
 static void call(BerthRpcDirection *direction)
@@ -148,6 +155,14 @@ static void call(BerthRpcDirection *direction)
     direction->func = NULL;
     if (func != NULL)
         func(direction->data);
+}
+
+static void call_over(BerthRpcWatch *watch)
+{
+    BerthRpcPollFunc func = watch->over;
+    watch->over = NULL;
+    if (func != NULL)
+        func(watch->over_data);
 }
 
 /* The other direction is waited for on, and told of next time. */
@@ -164,6 +179,8 @@ static void tell(BerthRpcWatch *watch, guint32 events)
         call(&watch->in);
     else if (is_out)
         call(&watch->out);
+    else if (is_over)
+        call_over(watch);
 }
 
 static gboolean take_ready(BerthRpcPoll *poll)

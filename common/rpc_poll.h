@@ -31,6 +31,8 @@ typedef struct {
     int fd;         /* -1 = it is not watched */
     guint32 events; /* that epoll is to tell of */
     BerthRpcDirection in, out;
+    BerthRpcPollFunc over; /* NULL: nobody waits for that alone */
+    gpointer over_data;
 } BerthRpcWatch;
 
 /* Until it ends, FD is not closed. */
@@ -38,6 +40,8 @@ void berth_rpc_watch_start(BerthRpcWatch *watch, BerthRpcPoll *poll, int fd);
 /* FUNC from the loop, once: at its next turn (NOW), or when DIRECTION of the socket is ready, or has failed. */
 void berth_rpc_watch_wait(BerthRpcWatch *watch, BerthRpcDirection *direction, gboolean now,
                           BerthRpcPollFunc func, gpointer data);
+/* FUNC from the loop, once: when both directions have ended, or the socket has failed, while neither is waited for. */
+void berth_rpc_watch_wait_over(BerthRpcWatch *watch, BerthRpcPollFunc func, gpointer data);
 /* Nothing is called any more. */
 void berth_rpc_watch_end(BerthRpcWatch *watch);
 

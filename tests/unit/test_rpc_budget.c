@@ -295,9 +295,9 @@ static gpointer write_blocking(gpointer data)
     return NULL;
 }
 
-static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **state)
+/* Their frames fill the budget, and each still wants room for its answer. */
+static void assert_full_frames_are_answered(User *user)
 {
-    User *user = *state;
     Berth__SubmitRequest submit = BERTH__SUBMIT_REQUEST__INIT;
     g_autofree char *key = g_strnfill(FRAME_MIB * MIB - 1000, 'k');
     submit.idempotency_key = key;
@@ -308,7 +308,6 @@ static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **s
         writings[i] = (Writing){user->wires[i].fd, request};
         threads[i] = g_thread_new("writer", write_blocking, &writings[i]);
     }
-    /* Their frames fill the budget, and each still wants room for its answer. */
     for (guint i = 0; i < N_WIRES; i++) {
         run_until(user->server->open->len > 0);
         answer_one(user, 1000);
@@ -317,6 +316,29 @@ static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **s
         g_thread_join(threads[i]);
         hear_answer(&user->wires[i], 1);
     }
+}
+
+static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **state)
+{
+    assert_full_frames_are_answered(*state);
+}
+
+static void do_nothing(BerthRpcCall *call, gpointer user_data)
+{
+}
+
+/* As one of who follows what happens. */
+static void requests_in_full_frames_do_not_wait_for_the_end_of_a_stream(void **state)
+{
+    User *user = *state;
+    ask(&user->wires[0], 2, "Jobs.Hold");
+    run_until(user->server->open->len == 1);
+    BerthRpcCall *stream = g_ptr_array_steal_index(user->server->open, 0);
+    berth_rpc_call_set_ready_func(stream, do_nothing, NULL);
+    assert_full_frames_are_answered(user);
+    g_ptr_array_add(user->server->open, stream);
+    answer_one(user, 1000);
+    hear_answer(&user->wires[0], 2);
 }
 
 /* --- several users ------------------------------------------------------------------------- */
@@ -453,6 +475,18 @@ static void connection_that_ends_does_not_keep_those_behind_it(void **state)
     assert_latest(user, 0);
 }
 
+static void connection_whose_other_end_goes_does_not_keep_those_behind_it(void **state)
+{
+    User *user = *state;
+    user->server->answer_cancelled = FALSE;
+    fill_pool(user);
+    close(user->wires[2].fd);
+    user->wires[2].fd = -1;
+    run_until(user->wires[2].reason != NULL);
+    assert_held(user, N_WIRES + 2);
+    assert_latest(user, 0);
+}
+
 static void who_has_come_below_his_least_does_not_wait_for_the_pool(void **state)
 {
     User *user = *state;
@@ -504,12 +538,14 @@ int main(void)
         TEST(peer_that_takes_nothing_is_ended_while_others_wait),
         TEST(large_frames_that_have_begun_are_charged_and_wait),
         TEST(requests_in_full_frames_do_not_wait_for_each_other_for_ever),
+        TEST(requests_in_full_frames_do_not_wait_for_the_end_of_a_stream),
         TEST_SHARED(users_wait_for_what_all_of_them_take),
         TEST_SHARED(user_with_little_does_not_wait_for_others),
         TEST_CROWD(users_at_their_least_leave_the_pool_empty),
         TEST_CROWD(who_waits_for_the_pool_is_woken_in_order_while_there_is_room),
         TEST_CROWD(who_wants_little_does_not_pass_who_waits_for_much),
         TEST_CROWD(connection_that_ends_does_not_keep_those_behind_it),
+        TEST_CROWD(connection_whose_other_end_goes_does_not_keep_those_behind_it),
         cmocka_unit_test_setup_teardown(who_has_come_below_his_least_does_not_wait_for_the_pool,
                                         setup_three, teardown),
         TEST_CROWD(only_who_has_more_than_his_least_is_ended_while_others_wait),
