@@ -401,7 +401,8 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         set_backed(core, guest, FALSE);
     }
     note_memory_resized(core, guest, ok);
-    if (ok && is_balloon && guest->to_balloon_mib < guest->balloon_mib) /* likewise */
+    /* Likewise; a promotion gives it back, too. */
+    if (ok && guest->to_balloon_mib < guest->balloon_mib)
         guest->limit_rest_usec =
             MAX(guest->limit_rest_usec, core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC));
     if (ok || instead.memory_mib > guest->old_size.memory_mib)

@@ -305,7 +305,11 @@ static void balloon_of_a_promoted_guest_is_given_back(void **state)
                   "exited 1.1 -> RELEASE 1.1@1\n"
                   "released 1.1 -> RESIZE 2.1@1\n"
                   "resized 2.1\n"
-                  "report 2.1 cpu=100 mem=370 left=130 touched=400\n");
+                  /* That may be of what it lacked before. */
+                  "report 2.1 cpu=100 mem=490 left=10 psi=900 touched=500\n"
+                  "report 2.1 cpu=100 mem=370 left=130 touched=400\n"
+                  "at 99\n"
+                  "report 2.1 cpu=100 mem=490 left=10 psi=900 touched=500 -> FREEZE 2.1@1\n");
 }
 
 /* What it keeps is known, and asked for again if that was under way; and so is a promotion. */
