@@ -71,6 +71,16 @@ static void command_runs_as_the_user_in_its_directory(void **state)
     assert_true(ended->usage->memory_peak_mib > 0);
 }
 
+static void submit_as_root(GuestFixture *fixture, const char *const *command)
+{
+    GuestTask test;
+
+    guest_task_init(&test, command);
+    test.task.uid = test.task.gid = 0;
+    test.task.user = (char *)"root";
+    guest_fixture_submit(fixture, &test);
+}
+
 /* Nothing but the host's word of its time can bring it back. */
 static void clock_that_the_job_sets_is_put_right(void **state)
 {
@@ -82,12 +92,8 @@ static void clock_that_the_job_sets_is_put_right(void **state)
         "date -s @3000000000 >/dev/null; until [ $(date +%s) -lt 2500000000 ]; do sleep 1; done\n"
         "echo back",
         NULL};
-    GuestTask test;
 
-    guest_task_init(&test, command);
-    test.task.uid = test.task.gid = 0;
-    test.task.user = (char *)"root";
-    guest_fixture_submit(fixture, &test);
+    submit_as_root(fixture, command);
     assert_ok(guest_peer_wait_ended(fixture->peer, RUN_MSEC, &error));
     guest_fixture_assert_output(fixture, 0, "forward\nback\n");
     guest_fixture_assert_output(fixture, 1, "");
@@ -310,12 +316,8 @@ static void job_ends_though_what_takes_free_memory_is_stopped(void **state)
         "done\n"
         "echo held",
         NULL};
-    GuestTask test;
 
-    guest_task_init(&test, command);
-    test.task.uid = test.task.gid = 0;
-    test.task.user = (char *)"root";
-    guest_fixture_submit(fixture, &test);
+    submit_as_root(fixture, command);
     assert_ok(guest_peer_wait(fixture->peer, guest_fixture_has_output, GSIZE_TO_POINTER(3),
                               RUN_MSEC, &error));
     while (fixture->peer->ended == NULL) {
