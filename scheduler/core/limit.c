@@ -204,10 +204,17 @@ CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint
                : NULL;
 }
 
+/* For want of memory it stands still, or hardly gets on: to wait would cost it more than to move once more. */
+static gboolean stands_for_memory(const CoreGuest *guest, CoreSize size)
+{
+    return size.memory_mib > guest->size.memory_mib && (guest->is_frozen || guest->stalls);
+}
+
 /* The room is held for what it grows to when it is there. */
 static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
+    gboolean is_cool = guest->cooldown_usec <= core->now_usec || stands_for_memory(guest, size);
     if (!core_move_may_migrate(core, guest))
         return CANNOT;
     CoreNode *to = core_limit_find_place(core, guest, size, CORE_HEEDS_FIRM);
@@ -215,8 +222,7 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
         return CANNOT;
     if (guest->is_frozen && guest->move_rest_usec > core->now_usec)
         return WAITS;
-    if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
-        !core_move_is_below_caps(core, to))
+    if (!is_cool || !core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
         return WAITS;
     core_freeze_goes_on(guest);
     core_move_migrate_to_resize(core, guest, to, size, BERTH_REASON_AT_LIMIT);
@@ -326,6 +332,7 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
 {
     gboolean memory = is_near_memory_limit(core, usage);
     gboolean vcpus = lacks_vcpus(core, guest, usage);
+    guest->stalls = stalls_for_memory(core, usage);
     note_fill(core, guest, usage);
     gboolean wants = wants_memory(core, guest, usage);
     if (core_move_is_at_rest(guest))
@@ -337,7 +344,7 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
     else
         forget_short(core, guest);
     if (!core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, wants, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
+        grow(core, guest, wants, vcpus) != CANNOT || !guest->stalls ||
         core->now_usec < guest->limit_rest_usec || (wants && grow_by_less(core, guest)))
         return;
     at_limit(core, guest);

@@ -245,6 +245,7 @@ struct CoreGuest {
     guint32 ungrown;            /* on end it did not take more memory */
     gboolean may_run;           /* it is frozen, and RESIZE may have let it go on since. freeze.c */
     gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */
+    gboolean stalls;            /* for want of memory, as its latest report says. limit.c */
     guint64 space_mib;          /* of it in the core's. checkpoint.c */
     gint64 vcpus_short_usec;    /* since then it lacks vCPUs; 0 = it does not. limit.c */
     gint64 resized_until_usec;  /* until then it may tell what was before its memory was resized: */

@@ -375,6 +375,7 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
     guest->is_drain_missed = FALSE;
     guest->vcpus_short_usec = guest->grow_rest_usec = guest->resized_until_usec = 0;
     guest->ungrown = 0;
+    guest->stalls = FALSE;
     guest->fill_usec = 0;
     guest->is_opportunistic = is_opportunistic;
     core_checkpoint_count_slack(core, guest);

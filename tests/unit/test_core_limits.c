@@ -274,10 +274,10 @@ static void guest_that_will_have_room_waits_for_it(void **state)
         "report 1.1 cpu=100 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
         "at 60\n"
-        "report 1.1 cpu=100 mem=490 left=10 psi=500\n" /* in its cooldown */
+        "report 1.1 cpu=100 mem=490 left=10\n" /* in its cooldown, and does not stall */
         "? 1 RUNNING - running\n"
         "at 300\n"
-        "report 1.1 cpu=100 mem=490 left=10 psi=500 -> MIGRATE 1.1@1>2\n"
+        "report 1.1 cpu=100 mem=490 left=10 -> MIGRATE 1.1@1>2\n"
         "migrated 1.1 -> RESIZE 1.1@2\n"
         "resized 1.1\n");
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_NODE, 1,
@@ -615,6 +615,42 @@ static void guest_that_stands_still_at_its_limit_moves_to_room_that_came_free(vo
     run(stays);
 }
 
+/* That it has moved, or was frozen, is no reason to let it stand still. */
+static void guest_that_stands_still_for_memory_moves_in_its_cooldown(void **state)
+{
+    run(FROZEN_BESIDE_3 "cancel 4\n"
+                        "node 2 4 1000\n"
+                        "at 60\n"
+                        "timer -> MIGRATE 1.1@1>2\n"
+                        "migrated 1.1 -> RESIZE 1.1@2^\n");
+    run(IDLE_NODE
+        "submit 2 m=200 mmax=300 slack may-move may-checkpoint limit=5000 -> START 2.1@1~\n"
+        "running 2.1\n"
+        "report 2.1 mem=190 left=10 psi=500 -> FREEZE 2.1@1~\n"
+        "frozen 2.1\n"
+        "node 2 4 1000\n"
+        "at 60\n"
+        "timer -> MIGRATE 2.1@1>2\n"
+        "migrated 2.1 -> RESIZE 2.1@2^\n"
+        "resized 2.1 -> THAW 2.1@2\n");
+}
+
+/* One that has come, and is as near to its limit as that, does not move again at once; but one that stalls does. */
+static void guest_that_stalls_moves_in_its_cooldown(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 m=400 mmax=800 may-move limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "node 2 4 400\n"
+        "migrate 1 to=2 op -> MIGRATE 1.1@1>2\n"
+        "migrated 1.1\n"
+        "at 10\n"
+        "report 1.1 mem=390 left=10\n"
+        "at 20\n"
+        "report 1.1 mem=390 left=10 psi=500 -> MIGRATE 1.1@2>1\n"
+        "migrated 1.1 -> RESIZE 1.1@1\n");
+}
+
 static void guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step(void **state)
 {
     run("node 1 4 1000\n"
@@ -714,6 +750,8 @@ int main(void)
         cmocka_unit_test(shortage_ends_with_more_memory_alone),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_is_first_when_room_comes_free),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_moves_to_room_that_came_free),
+        cmocka_unit_test(guest_that_stands_still_for_memory_moves_in_its_cooldown),
+        cmocka_unit_test(guest_that_stalls_moves_in_its_cooldown),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step),
         cmocka_unit_test(guest_that_stalls_makes_do_with_less_than_a_step),
         cmocka_unit_test(guest_in_slack_that_stands_still_is_backed_and_gets_more),
