@@ -50,6 +50,7 @@ typedef enum {
     SAVING,      /* at this moment, and leaves, for whatever reason */
     SAVED,       /* it may run nowhere else */
     SAVED_LATER, /* when no room has come for it */
+    LODGED,      /* likewise */
     LACKS_ROOM,  /* and cannot be saved */
     LACKS_SPACE, /* likewise, and may run nowhere else */
     WAITED_FOR,
@@ -60,6 +61,7 @@ static const char *const fates[] = {[MOVES] = "is moved",
                                     [SAVING] = "is being checkpointed",
                                     [SAVED] = "is checkpointed",
                                     [SAVED_LATER] = "is checkpointed",
+                                    [LODGED] = "is moved into slack",
                                     [LACKS_ROOM] = "waits for room",
                                     [LACKS_SPACE] = "waits for space",
                                     [WAITED_FOR] = "is waited for"};
@@ -79,6 +81,8 @@ static Fate fate_of(const Berth__DrainStep *step)
         return MOVES;
     if (step->is_leaving)
         return SAVING;
+    if (step->into_slack)
+        return LODGED;
     if (step->checkpoints && !step->lacks_space)
         return step->moves ? SAVED_LATER : SAVED;
     if (step->moves)
@@ -151,6 +155,9 @@ static const char *const why_fates[] = {
     [SAVED] = "may run nowhere else: they are checkpointed, and go on when the node is open again",
     [SAVED_LATER] = "have no room elsewhere now: if none comes soon (drain_patience_usec of "
                     "berthd.conf) they are checkpointed, and go on where they have their turn",
+    [LODGED] =
+        "have no room but in slack now: if none comes soon (drain_patience_usec of berthd.conf) "
+        "they are moved there, and backed again as soon as there is room",
     [LACKS_ROOM] =
         "have no room elsewhere now, and cannot be checkpointed, or not for want of space: "
         "they stay until there is room",

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what operators let nodes be used for, and how a node becomes empty: guests that may be moved leave
- * it as the caps on moves allow, those for which there is no place are checkpointed, and the end of all others
- * is waited for. Nothing is ended for a drain.
+ * it as the caps on moves allow, those for which there is no place in time go on in slack or are checkpointed, and the end of all
+ * others is waited for. Nothing is ended for a drain.
  *
  * What was set is the node's until it is set anew, whatever becomes of its session; it is reported with
  * the node, and given back with it. */
 #include "scheduler/core/drain.h"
 
 #include "scheduler/core/checkpoint.h"
+#include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/maintenance.h"
@@ -66,6 +67,30 @@ static gboolean move_away(BerthCore *core, CoreGuest *guest)
     return refuge != NULL || slack != NULL;
 }
 
+CoreNode *core_drain_find_lodging(BerthCore *core, const CoreGuest *guest)
+{
+    const CoreClass *class = guest->task->job->class;
+    CoreLodger lodger = core_slack_lodger(guest);
+    gboolean may_lodge = (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0 &&
+                         core_class_may_be_in_slack(core, class) &&
+                         !guest->task->record.wants_backing &&
+                         core_checkpoint_has_space_in_slack(core, class);
+    return may_lodge ? core_slack_find(core, &lodger, guest->node) : NULL;
+}
+
+/* Of one that is backed: FALSE: there is no slack for it either. */
+static gboolean lodge(BerthCore *core, CoreGuest *guest)
+{
+    CoreNode *slack = guest->is_opportunistic ? NULL : core_drain_find_lodging(core, guest);
+    if (slack == NULL)
+        return FALSE;
+    if (core_move_is_below_caps(core, slack))
+        core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+    else
+        note_capped(core, core_nodes_get(&core->nodes, guest->node));
+    return TRUE;
+}
+
 /* Once for each drain: that goes on, and tries again with each round. */
 static void tell_missed(BerthCore *core, CoreGuest *guest)
 {
@@ -98,13 +123,15 @@ static void look_at(BerthCore *core, gint64 due_usec)
         core_timer_set(core, &core->drain, due_usec);
 }
 
-/* Room may come: that is waited for for a while. Where moves do not work out, both are tried by turns. */
+/* Room may come: that is waited for for a while. As a checkpoint it could go on in slack, too, and would lose the time until
+ * then. Where moves do not work out, both are tried by turns. */
 static void empty_of(BerthCore *core, CoreGuest *guest)
 {
     gint64 too_many = guest->moves_failed - core->tunings[BERTH_TUNING_DRAIN_FAILURES_MAX];
     if (too_many >= 0 && too_many % 2 == 0 && save_away(core, guest))
         return;
-    if (core_move_may_migrate(core, guest) && move_away(core, guest)) {
+    gboolean may_migrate = core_move_may_migrate(core, guest);
+    if (may_migrate && move_away(core, guest)) {
         guest->stuck_usec = 0;
         return;
     }
@@ -112,10 +139,10 @@ static void empty_of(BerthCore *core, CoreGuest *guest)
         guest->stuck_usec = core->now_usec;
     gint64 due_usec =
         core_time_add(guest->stuck_usec, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC]);
-    if (due_usec <= core->now_usec)
-        save_away(core, guest);
-    else
+    if (due_usec > core->now_usec)
         look_at(core, due_usec);
+    else if (!may_migrate || !lodge(core, guest))
+        save_away(core, guest);
 }
 
 /* Of GUESTS those that have failed to move, or those that have not. */

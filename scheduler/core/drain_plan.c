@@ -130,10 +130,17 @@ static gboolean take_space(Taken *taken, const CoreGuest *guest)
 
 /* --- the steps ------------------------------------------------------------------------------- */
 
-/* It waits for room until drain_patience is over, and is saved then. */
+/* It waits for room until drain_patience is over, if it could be elsewhere, and is saved then. */
 static gboolean is_saved(const BerthCoreDrainStep *step)
 {
-    return step->checkpoints && !step->lacks_space && (!step->moves || step->lacks_room);
+    return step->checkpoints && !step->lacks_space && !step->into_slack &&
+           (!step->moves || step->lacks_room);
+}
+
+/* Likewise; or it moves into slack then. */
+static gboolean is_patient(const BerthCoreDrainStep *step)
+{
+    return is_saved(step) || step->into_slack;
 }
 
 static gint64 takes_usec(const BerthCore *core, const CoreGuest *guest,
@@ -173,7 +180,9 @@ static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
     step.is_leaving =
         (step.moves && is_on_its_way(guest)) || (step.checkpoints && is_being_saved_away(guest));
     step.lacks_room = step.moves && !is_on_its_way(guest) && !take_room(taken, guest);
-    if (step.checkpoints && (!step.moves || step.lacks_room))
+    step.into_slack = step.lacks_room && !guest->is_opportunistic &&
+                      core_drain_find_lodging(taken->core, guest) != NULL;
+    if (step.checkpoints && !step.into_slack && (!step.moves || step.lacks_room))
         step.lacks_space = !take_space(taken, guest);
     step.takes_usec = takes_usec(core, guest, &step);
     return step;
@@ -220,13 +229,13 @@ static gint64 longer(gint64 usec, gint64 permille)
     return usec > G_MAXINT64 / permille ? G_MAXINT64 : usec * permille / 1000;
 }
 
-/* Those of STEPS that are checkpointed, or those that move; that are at it, or those that are not. */
-static void take_turns(GArray *lanes, const GArray *steps, gboolean saves, gboolean is_leaving,
+/* Those of STEPS that wait for room first, or those that do not; that are at it, or those that are not. */
+static void take_turns(GArray *lanes, const GArray *steps, gboolean patient, gboolean is_leaving,
                        gint64 since_usec, gint64 times_permille)
 {
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        if (is_saved(step) == saves && step->is_leaving == is_leaving && step->takes_usec > 0)
+        if (is_patient(step) == patient && step->is_leaving == is_leaving && step->takes_usec > 0)
             take_turn(lanes, since_usec, longer(step->takes_usec, times_permille));
     }
 }

@@ -90,6 +90,8 @@ typedef struct {
     gboolean moves;       /* as soon as there is room elsewhere; else its end is waited for */
     gboolean checkpoints; /* it could be, where it cannot be moved in time */
     gboolean lacks_room;  /* MOVES, and there is none now beside those before it */
+    gboolean
+        into_slack; /* ... where it is backed: it moves into slack after drain_patience, unless there is some then */
     gboolean lacks_space; /* CHECKPOINTS, and for that there is none, likewise */
     gboolean is_leaving;  /* that it is moved, or checkpointed, is under way */
     gint64

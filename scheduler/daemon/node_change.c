@@ -331,6 +331,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->moves = source->moves;
     step->checkpoints = source->checkpoints;
     step->lacks_room = source->lacks_room;
+    step->into_slack = source->into_slack;
     step->lacks_space = source->lacks_space;
     step->is_leaving = source->is_leaving;
     step->takes_usec = (guint64)source->takes_usec;

@@ -301,9 +301,10 @@ static void ask_leave(Script *script)
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
         g_string_append_printf(text, "%s%u.%u:%s%s:", i > 0 ? " " : "", (guint)step->guest.job,
                                step->guest.epoch,
-                               step->lacks_room ? "no-room"
-                               : step->moves    ? "moves"
-                                                : "waits",
+                               step->into_slack   ? "slack"
+                               : step->lacks_room ? "no-room"
+                               : step->moves      ? "moves"
+                                                  : "waits",
                                step->lacks_space ? "+no-space" : "");
         if (step->limit_usec == G_MAXINT64)
             g_string_append(text, "never");
