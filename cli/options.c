@@ -405,9 +405,12 @@ static const JobOption job_options[] = {
     {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
     {"vcpus-max", 0, "N", set_vcpus_max,
      "Virtual CPUs up to which it is grown, and may be resized"},
-    {"memory-max", 0, "SIZE", set_memory_max, "Memory up to which it is grown, and may be resized"},
+    {"memory-max", 0, "SIZE", set_memory_max,
+     "Memory up to which it is grown, and may be resized; above --memory it is kept when it needs "
+     "more"},
     {"on-limit", 0, "grow|freeze|kill", set_on_limit,
-     "What to do when it is short of memory and cannot be grown (default: freeze)"},
+     "What to do when it stalls for memory and gets no more (default: freeze); one that has its "
+     "--memory-max may run out of it first"},
     {"disk", 'd', "SIZE", set_disk, "Free space on the guest's disk, beside the image"},
     {"time", 't', "TIME", set_time, "Time limit: 90 (seconds), 90s, 30m, 2h, 1d12h, HH:MM:SS"},
     {"on-timeout", 0, "checkpoint|kill", set_on_timeout,

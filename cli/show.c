@@ -41,17 +41,35 @@ static void print_ceiling(const Berth__JobSpec *spec)
         berth_print_fieldf("Ceiling", "%u vCPU%s, %s memory", vcpus, vcpus == 1 ? "" : "s", memory);
 }
 
-/* Of a job of an older release nothing is told. */
+static gboolean may_have_more_memory(const Berth__JobSpec *spec)
+{
+    return spec->memory_max_mib > spec->memory_mib;
+}
+
+/* What becomes of it when its memory is short: below its ceiling it stalls, and that is heard of; at its ceiling its guest's
+ * kernel ends processes unless it stalls before. NULL: an older release has not said. */
+static const char *at_memory_limit(const Berth__JobSpec *spec)
+{
+    switch (spec->on_limit) {
+    case BERTH__ON_LIMIT__ON_LIMIT_GROW:
+        return "it goes on, slowly, unless its kernel ends processes first (OUT_OF_MEMORY)";
+    case BERTH__ON_LIMIT__ON_LIMIT_FREEZE:
+        return may_have_more_memory(spec)
+                   ? "below its ceiling it is frozen if there is no more for it; at its ceiling "
+                     "its kernel ends processes (OUT_OF_MEMORY), or it is frozen if it stalls first"
+                   : "its kernel ends processes (OUT_OF_MEMORY), or it is frozen if it stalls "
+                     "first; submitted with a --memory-max above its --memory it is given more";
+    case BERTH__ON_LIMIT__ON_LIMIT_KILL:
+        return "it is ended";
+    default:
+        return NULL;
+    }
+}
+
 static void print_at_limits(const Berth__JobSpec *spec)
 {
-    static const char *const of_memory[] = {
-        [BERTH__ON_LIMIT__ON_LIMIT_GROW] = "it goes on, slowly",
-        [BERTH__ON_LIMIT__ON_LIMIT_FREEZE] = "it is frozen",
-        [BERTH__ON_LIMIT__ON_LIMIT_KILL] = "it is ended",
-    };
     gboolean saves = spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
-    if (spec->on_limit > 0 && (guint)spec->on_limit < G_N_ELEMENTS(of_memory))
-        berth_print_field("If out of memory", of_memory[spec->on_limit]);
+    berth_print_field("If out of memory", at_memory_limit(spec));
     if (spec->on_timeout != BERTH__ON_TIMEOUT__ON_TIMEOUT_DEFAULT)
         berth_print_field("If out of time", saves ? "it is checkpointed" : "it is ended");
 }

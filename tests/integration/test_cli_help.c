@@ -42,8 +42,12 @@ static void help_of_submit_says_what_ceilings_are_for(void **state)
     BerthdTest *test = *state;
     g_autofree char *help = cli_output_of(CLI(test->berthd, "help", "submit"));
     assert_contains(help, "Virtual CPUs up to which it is grown, and may be resized\n");
-    assert_contains(help, "Memory up to which it is grown, and may be resized\n");
-    assert_contains(help, "What to do when it is short of memory and cannot be grown (default");
+    assert_contains(help,
+                    "Memory up to which it is grown, and may be resized; above --memory it is "
+                    "kept when it needs more\n");
+    assert_contains(help,
+                    "What to do when it stalls for memory and gets no more (default: freeze); "
+                    "one that has its --memory-max may run out of it first\n");
 }
 
 static void wrong_commands_say_what_there_is(void **state)

@@ -11,6 +11,7 @@ typedef struct {
     ScriptedDaemon daemon;
     Berth__JobState state;
     gboolean to_disk;
+    Berth__JobSpec *spec; /* or NULL */
 } Script;
 
 static Berth__Usage usage_of_all(void)
@@ -60,6 +61,7 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     job.time_limit_sec = 3600;
     job.tasks = tasks;
     job.n_tasks = 1;
+    job.spec = script->spec;
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &job.base);
 }
 
@@ -192,6 +194,37 @@ static void job_that_has_ended_is_shown_with_what_it_used_in_all(void **state)
                               "Network          3M received, 4M sent\n");
 }
 
+/* At its ceiling nobody can give it more, and its kernel is faster than who would freeze it. */
+static void job_is_shown_with_what_becomes_of_it_at_its_limit(void **state)
+{
+    static const struct {
+        Berth__OnLimit on_limit;
+        guint64 memory_max_mib;
+        const char *line;
+    } cases[] = {
+        {BERTH__ON_LIMIT__ON_LIMIT_FREEZE, 0,
+         "If out of memory its kernel ends processes (OUT_OF_MEMORY), or it is frozen if it stalls "
+         "first; submitted with a --memory-max above its --memory it is given more\n"},
+        {BERTH__ON_LIMIT__ON_LIMIT_FREEZE, 4096,
+         "If out of memory below its ceiling it is frozen if there is no more for it; at its "
+         "ceiling its kernel ends processes (OUT_OF_MEMORY), or it is frozen if it stalls first\n"},
+        {BERTH__ON_LIMIT__ON_LIMIT_GROW, 4096,
+         "If out of memory it goes on, slowly, unless its kernel ends processes first "
+         "(OUT_OF_MEMORY)\n"},
+        {BERTH__ON_LIMIT__ON_LIMIT_KILL, 0, "If out of memory it is ended\n"},
+    };
+    Script *script = *state;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    script->spec = &spec;
+    spec.memory_mib = 2048;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        spec.on_limit = cases[i].on_limit;
+        spec.memory_max_mib = cases[i].memory_max_mib;
+        g_autofree char *text = shown(script, BERTH__JOB_STATE__RUNNING, FALSE);
+        assert_contains(text, cases[i].line);
+    }
+}
+
 static char *shown_node(Script *script, const char *name)
 {
     return cli_output_of(
@@ -229,6 +262,7 @@ int main(void)
         SCRIPTED(job_that_runs_is_shown_with_all_that_was_measured),
         SCRIPTED(job_that_stands_still_is_shown_as_it_was_when_it_was_frozen),
         SCRIPTED(job_that_has_ended_is_shown_with_what_it_used_in_all),
+        SCRIPTED(job_is_shown_with_what_becomes_of_it_at_its_limit),
         SCRIPTED(node_is_shown_with_all_that_was_measured),
         SCRIPTED(node_that_lacked_memory_says_until_when_it_is_spared),
     };
