@@ -103,6 +103,30 @@ static gboolean check_fits_some_node(BerthCore *core, const BerthCoreJob *job, G
     return FALSE;
 }
 
+/* To SIZE, of one that fits as it begins. */
+static gboolean check_may_grow_to(BerthCore *core, const BerthCoreJob *job,
+                                  const BerthResources *size, GError **error)
+{
+    BerthCoreJob grown = *job;
+    grown.resources = *size;
+    grown.guests = 1;
+    if (check_fits_some_node(core, &grown, error))
+        return TRUE;
+    g_prefix_error(error, "its ceiling (--vcpus-max, --memory-max) could never be reached: ");
+    return FALSE;
+}
+
+/* vCPUs and memory each alone: a guest that can have one of them is grown by that. */
+static gboolean check_ceiling(BerthCore *core, const BerthCoreJob *job, GError **error)
+{
+    BerthResources vcpus = job->resources, memory = job->resources;
+    vcpus.vcpus = MAX(job->ceiling.vcpus, job->resources.vcpus);
+    memory.memory_mib = MAX(job->ceiling.memory_mib, job->resources.memory_mib);
+    return (vcpus.vcpus == job->resources.vcpus || check_may_grow_to(core, job, &vcpus, error)) &&
+           (memory.memory_mib == job->resources.memory_mib ||
+            check_may_grow_to(core, job, &memory, error));
+}
+
 static gboolean check_job(BerthCore *core, const BerthCoreJob *job, GError **error)
 {
     if (job->resources.vcpus == 0 || job->resources.memory_mib == 0) {
@@ -127,7 +151,7 @@ static gboolean check_job(BerthCore *core, const BerthCoreJob *job, GError **err
                     "the job number %" G_GUINT64_FORMAT " is in use", job->id);
         return FALSE;
     }
-    return check_fits_some_node(core, job, error);
+    return check_fits_some_node(core, job, error) && check_ceiling(core, job, error);
 }
 
 gboolean core_submit(BerthCore *core, const BerthCoreJob *source, GError **error)

@@ -38,6 +38,22 @@ static void submit_checks_size_against_known_nodes(void **state)
         "submit 3 v=16 m=300 -> START 3.1@3\n");
 }
 
+/* As it is told of what a job begins with. */
+static void submit_checks_ceiling_against_known_nodes(void **state)
+{
+    run("submit 1 v=1 m=100 vmax=64 mmax=512000 held\n" /* nobody knows better yet */
+        "node 1 4 1000\n"
+        "node 2 8 500\n"
+        "submit 2 v=1 m=100 mmax=1001 ! ceiling (--vcpus-max, --memory-max) could never be "
+        "reached\n"
+        "submit 2 v=1 m=100 mmax=1001 ! no node is large enough for 1 vCPU and 1001 MiB\n"
+        "submit 2 v=1 m=100 mmax=1001 ! the largest, n1, has 4 vCPUs and 1000 MiB\n"
+        "submit 2 v=1 m=100 vmax=9 ! no node is large enough for 9 vCPUs and 100 MiB\n"
+        "submit 2 v=5 m=100 mmax=501 ! no node is large enough for 5 vCPUs and 501 MiB\n"
+        "submit 2 v=1 m=100 mmax=600 nodes=2 ! of those that you named, n2, has 8 vCPUs\n"
+        "submit 2 v=1 m=100 vmax=8 mmax=1000 held\n"); /* each alone, on another node */
+}
+
 static void submit_to_node_that_never_joined_is_accepted(void **state)
 {
     g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
@@ -377,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submit_checks_size_against_known_nodes),
+        cmocka_unit_test(submit_checks_ceiling_against_known_nodes),
         cmocka_unit_test(submit_to_node_that_never_joined_is_accepted),
         cmocka_unit_test(submit_of_absurd_memory_is_refused),
         cmocka_unit_test(hold_and_release_know_who_may),
