@@ -21,6 +21,7 @@ static void set_reason_text(const Berth__Job *job, Berth__Task *task, const Bert
         .memory_max_mib = MAX(job->memory_max_mib, job->memory_mib),
         .time_limit_sec = job->time_limit_sec,
         .is_suspended = task->state == BERTH__JOB_STATE__SUSPENDED,
+        .is_opportunistic = task->opportunistic,
         .unsaved = task->unsaved_text,
         .requeues = task->requeues,
         .start_failures = entry ? entry->stored->start_failures : 0,

@@ -13,6 +13,7 @@ typedef struct {
     guint64 memory_max_mib; /* that it may have */
     guint64 time_limit_sec;
     gboolean is_suspended;
+    gboolean is_opportunistic;
     const char *unsaved; /* why it was not checkpointed at its time limit, as it was to be */
     guint32 requeues;
     guint32 start_failures;

@@ -329,6 +329,7 @@ void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task)
         .memory_max_mib = MAX(job->job->memory_max_mib, job->job->memory_mib),
         .time_limit_sec = job->job->time_limit_sec,
         .is_suspended = record->state == BERTH__JOB_STATE__SUSPENDED,
+        .is_opportunistic = record->opportunistic,
         .unsaved = record->unsaved_text,
         .requeues = record->requeues,
         .start_failures = task->stored->start_failures,

@@ -115,6 +115,15 @@ static const ReasonCase reasons[] = {
      "gives it what little there is, berth thaw lets it go on as it is"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
       .memory_mib = 64,
+      .memory_max_mib = 128,
+      .is_suspended = TRUE,
+      .is_opportunistic = TRUE},
+     "it needs more than its 64 MiB of memory, and gets no more in slack: it stands still; when "
+     "its node or another one can back all of it, it is given more there, up to 128 MiB, and goes "
+     "on; berth resize --memory moves it to one that can now, if there is any, berth thaw lets it "
+     "go on as it is"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
       .memory_max_mib = 64,
       .is_suspended = TRUE},
      "it needs more than its 64 MiB of memory, which is all that it may have (a larger "
