@@ -262,7 +262,7 @@ static BerthTable *new_table(gboolean is_array)
     return berth_table_new(columns + first, G_N_ELEMENTS(columns) - first);
 }
 
-static void add_page(const Berth__Job *page, gpointer user_data)
+static gboolean add_page(const Berth__Job *page, gpointer user_data)
 {
     Checkpoints *checkpoints = user_data;
     if (checkpoints->table == NULL)
@@ -275,6 +275,7 @@ static void add_page(const Berth__Job *page, gpointer user_data)
             else
                 add_row(checkpoints->table, page, task, task->checkpoints[k]);
     }
+    return TRUE;
 }
 
 gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_status,

@@ -157,7 +157,7 @@ static gboolean settle(Awaited *one, const Berth__Job *job)
 
 /* --- output that was lost ---------------------------------------------------------------------- */
 
-static void note_lost(const Berth__Job *job, gpointer user_data)
+static gboolean note_lost(const Berth__Job *job, gpointer user_data)
 {
     BerthEnded *ended = user_data;
     for (size_t i = 0; i < job->n_tasks; i++) {
@@ -168,6 +168,7 @@ static void note_lost(const Berth__Job *job, gpointer user_data)
         g_autofree char *text = berth_printable(task->reason_text);
         g_ptr_array_add((GPtrArray *)ended->lost, g_strdup_printf("%s: %s", name, text));
     }
+    return TRUE;
 }
 
 static gboolean names_files(const Berth__JobSpec *spec)

@@ -92,9 +92,8 @@ static gboolean get_pages(BerthCli *cli, const BerthCliTasks *named, gboolean of
         gboolean is_good = page != NULL && (!is_first || check(page, named->tasks, error));
         if (is_good && page->n_tasks > 0)
             last = page->tasks[page->n_tasks - 1]->index;
-        if (is_good && (is_first || page->n_tasks > 0))
-            take(page, user_data);
-        goes_on = is_good && !is_last(page, named->tasks);
+        gboolean is_wanted = is_good && (is_first || page->n_tasks > 0);
+        goes_on = is_good && (!is_wanted || take(page, user_data)) && !is_last(page, named->tasks);
         is_first = FALSE;
         if (page != NULL)
             berth__job__free_unpacked(page, NULL);

@@ -10,8 +10,8 @@ Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet 
                                 GError **error);
 
 /* Likewise, however many tasks it has: those that have started and not ended, or those that are NAMED, page by page. PAGE has some of
- * them, rising; the first may have none. AFTER: only those with a larger index; NULL = all. */
-typedef void (*BerthTaskPageFunc)(const Berth__Job *page, gpointer user_data);
+ * them, rising; the first may have none. AFTER: only those with a larger index; NULL = all. FALSE: no more are wanted. */
+typedef gboolean (*BerthTaskPageFunc)(const Berth__Job *page, gpointer user_data);
 gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
                               BerthTaskPageFunc take, gpointer user_data, GError **error);
 /* Likewise of all tasks of JOB, an array, that have started or ended. Those that ended together before they started are one. */

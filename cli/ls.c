@@ -8,6 +8,7 @@
 #include "cli/tasks.h"
 #include "common/error.h"
 #include "common/ranges.h"
+#include "common/task_counts.h"
 #include "common/types.h"
 #include "common/units.h"
 
@@ -129,15 +130,22 @@ typedef struct {
     GHashTable *whole; /* guint64: jobs that were named, as a whole, and listed */
     const GArray *states;
     gboolean with_tasks; /* of arrays, those that have started and not ended */
-    GHashTable *shown;   /* guint64: the jobs of a list that is watched; else NULL */
+    gboolean
+        wants_ended; /* ... and those that have ended, of STATES, which arrays in any state may have */
+    GHashTable *shown; /* guint64: the jobs of a list that is watched; else NULL */
 } Listing;
+
+static gboolean has_state(const GArray *states, Berth__JobState state)
+{
+    for (guint i = 0; i < states->len; i++)
+        if (g_array_index(states, Berth__JobState, i) == state)
+            return TRUE;
+    return FALSE;
+}
 
 static gboolean is_wanted(const Listing *listing, Berth__JobState state)
 {
-    for (guint i = 0; i < listing->states->len; i++)
-        if (g_array_index(listing->states, Berth__JobState, i) == state)
-            return TRUE;
-    return listing->states->len == 0;
+    return listing->states->len == 0 || has_state(listing->states, state);
 }
 
 static gboolean is_open(const Berth__Task *task)
@@ -173,15 +181,17 @@ static void add_page(const Listing *listing, const Berth__Job *page, gboolean on
 }
 
 /* Those that were named. */
-static void add_named(const Berth__Job *page, gpointer user_data)
+static gboolean add_named(const Berth__Job *page, gpointer user_data)
 {
     add_page(user_data, page, FALSE);
+    return TRUE;
 }
 
 /* Those that have not ended: the output of others may still be copied. */
-static void add_open(const Berth__Job *page, gpointer user_data)
+static gboolean add_open(const Berth__Job *page, gpointer user_data)
 {
     add_page(user_data, page, TRUE);
+    return TRUE;
 }
 
 /* The list has the first of them, and of those that have ended some. */
@@ -197,11 +207,37 @@ static gboolean add_further(const Listing *listing, const Berth__Job *job, GErro
                                 add_open, (gpointer)listing, error);
 }
 
+static guint64 count_wanted(const Listing *listing, const Berth__Job *job)
+{
+    Berth__TaskCounts counts = berth_job_count(job, FALSE);
+    guint64 n = 0;
+    for (guint i = 0; i < listing->states->len; i++) {
+        const uint32_t *counter =
+            berth_task_counter(&counts, g_array_index(listing->states, Berth__JobState, i));
+        n += counter != NULL ? *counter : 0;
+    }
+    return n;
+}
+
+/* JOB, an array, with those of its tasks that are wanted, if there are any: the list has none that has ended. */
+static gboolean add_with_ended(const Listing *listing, const Berth__Job *job, GError **error)
+{
+    if (count_wanted(listing, job) == 0)
+        return TRUE;
+    if (!listing->cli->json)
+        add_row(listing->table, job, NULL);
+    return berth_get_all_task_pages(listing->cli, job->id, add_named, (gpointer)listing, error);
+}
+
 static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **error)
 {
     gboolean with_tasks = job->array != NULL && listing->with_tasks;
     if (listing->shown != NULL)
         g_hash_table_add(listing->shown, g_memdup2(&job->id, sizeof job->id));
+    if (listing->wants_ended && job->array != NULL)
+        return add_with_ended(listing, job, error);
+    if (listing->wants_ended && !is_wanted(listing, job->state))
+        return TRUE;
     g_autoptr(GPtrArray) wanted = with_tasks ? wanted_of(listing, job, TRUE) : NULL;
     if (listing->cli->json && with_tasks)
         print_with(job, wanted);
@@ -341,6 +377,27 @@ typedef struct {
     int *out_status;
 } Ls;
 
+static gboolean has_ended_state(const GArray *states)
+{
+    for (guint i = 0; i < states->len; i++)
+        if (berth_job_state_is_final((BerthJobState)g_array_index(states, Berth__JobState, i)))
+            return TRUE;
+    return FALSE;
+}
+
+/* An array is COMPLETED only if all of its tasks are. (transfer full) */
+static GArray *with_states_of_arrays(const GArray *states)
+{
+    GArray *all = g_array_copy((GArray *)states);
+    for (unsigned i = 0; i < berth__job_state__descriptor.n_values; i++) {
+        Berth__JobState state = (Berth__JobState)berth__job_state__descriptor.values[i].value;
+        if (state != BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED &&
+            state != BERTH__JOB_STATE__COMPLETED && !has_state(all, state))
+            g_array_append_val(all, state);
+    }
+    return all;
+}
+
 /* (transfer full) */
 static BerthTable *read_list(const Ls *ls, GError **error)
 {
@@ -349,11 +406,15 @@ static BerthTable *read_list(const Ls *ls, GError **error)
     request.all_states = options->all_states;
     request.all_users = options->all_users;
     request.user = options->user != NULL ? options->user : request.user;
-    request.states = (Berth__JobState *)(gpointer)ls->states->data;
-    request.n_states = ls->states->len;
+    gboolean wants_ended = options->with_tasks && has_ended_state(ls->states);
+    g_autoptr(GArray) asked =
+        wants_ended ? with_states_of_arrays(ls->states) : g_array_copy((GArray *)ls->states);
+    request.states = (Berth__JobState *)(gpointer)asked->data;
+    request.n_states = asked->len;
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     g_autoptr(GHashTable) whole = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    Listing listing = {ls->cli, table, whole, ls->states, options->with_tasks, ls->shown};
+    Listing listing = {ls->cli,     table,    whole, ls->states, options->with_tasks,
+                       wants_ended, ls->shown};
     gboolean ok = ls->named != NULL
                       ? read_named(&listing, &request, ls->named, ls->out_status, error)
                       : read_pages(&listing, &request, error);
@@ -415,7 +476,8 @@ gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GEr
         {"state", 's', 0, G_OPTION_ARG_STRING, &options.states, "Only these states",
          "STATE[,STATE]"},
         {"tasks", 't', 0, G_OPTION_ARG_NONE, &options.with_tasks,
-         "Of arrays, those tasks too that have started and not ended", NULL},
+         "Of arrays, those tasks too that have started and not ended, or are in a state of --state",
+         NULL},
         {"watch", 0, 0, G_OPTION_ARG_NONE, &options.watches, "List again whenever it has changed",
          NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL},

@@ -2,12 +2,14 @@
 /* berth show: everything about a job, one field per line. */
 #include "cli/cli.h"
 #include "cli/dependency.h"
+#include "cli/failed_tasks.h"
 #include "cli/format.h"
 #include "cli/job_get.h"
 #include "cli/requests.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/id.h"
+#include "common/ranges.h"
 #include "common/types.h"
 #include "common/units.h"
 #include "common/words.h"
@@ -480,8 +482,24 @@ static void print_named_tasks(const Berth__Job *job)
     }
 }
 
+static void print_failed_tasks(const Berth__Job *job, const BerthFailedTasks *failed)
+{
+    for (guint state = 0; state < G_N_ELEMENTS(failed->by_state); state++) {
+        if (failed->by_state[state] == NULL)
+            continue;
+        g_auto(BerthRanges) ranges = berth_ranges_of(failed->by_state[state]);
+        g_autofree char *text = berth_ranges_format(ranges.ranges, ranges.n, RANGES_WIDTH);
+        berth_print_field(berth_job_state_name((Berth__JobState)state), text);
+    }
+    if (failed->n_left > 0)
+        printf("and %" G_GUINT64_FORMAT " more that did not complete: berth ls --tasks --state "
+               "failed,timeout,out_of_memory,node_fail,cancelled %" G_GUINT64_FORMAT "\n",
+               failed->n_left, job->id);
+}
+
 /* TASKS: those that somebody asked for; NULL = the job. A task alone is shown as a plain job is. */
-static void print_job(const Berth__Job *job, const BerthIndexSet *tasks)
+static void print_job(const Berth__Job *job, const BerthIndexSet *tasks,
+                      const BerthFailedTasks *failed)
 {
     const Berth__Task *task = berth_job_one_task(job, tasks);
     gboolean is_one = job->array == NULL || task != NULL;
@@ -506,37 +524,47 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks)
         print_spec(job->spec, job, task);
     if (!is_one)
         print_array(job);
-    if (!is_one && tasks != NULL)
+    if (!is_one && tasks != NULL) {
         print_named_tasks(job);
-    else if (!is_one)
+    } else if (!is_one) {
+        print_failed_tasks(job, failed);
         print_open_tasks(job);
-    else if (task != NULL)
+    } else if (task != NULL) {
         print_task(task);
+    }
     print_requests(job);
+}
+
+static gboolean show_one(BerthCli *cli, const BerthCliTasks *named, gboolean is_first,
+                         GError **error)
+{
+    g_auto(BerthFailedTasks) failed = {0};
+    Berth__Job *job = berth_get_job_tasks(cli, named->job, named->tasks, error);
+    gboolean ok = job != NULL && (cli->json || job->array == NULL || named->tasks != NULL ||
+                                  berth_failed_tasks_find(cli, job, &failed, error));
+    if (ok && cli->json)
+        berth_cli_print_json(&job->base);
+    if (ok && !cli->json && !is_first)
+        putchar('\n');
+    if (ok && !cli->json)
+        print_job(job, named->tasks, &failed);
+    if (job != NULL)
+        berth__job__free_unpacked(job, NULL);
+    return ok;
 }
 
 /* A job that there is not does not keep the others from being shown. */
 static gboolean show_each(BerthCli *cli, const GArray *jobs, int *out_status, GError **error)
 {
-    guint n_shown = 0;
+    gboolean is_first = TRUE;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        const BerthCliTasks *named = &g_array_index(jobs, BerthCliTasks, i);
-        Berth__Job *job = berth_get_job_tasks(cli, named->job, named->tasks, &local);
-        if (job == NULL) {
+        if (show_one(cli, &g_array_index(jobs, BerthCliTasks, i), is_first, &local))
+            is_first = FALSE;
+        else
             berth_cli_report(local, out_status);
-            continue;
-        }
-        if (cli->json) {
-            berth_cli_print_json(&job->base);
-        } else {
-            if (n_shown++ > 0)
-                putchar('\n');
-            print_job(job, named->tasks);
-        }
-        berth__job__free_unpacked(job, NULL);
     }
     return TRUE;
 }

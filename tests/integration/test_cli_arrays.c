@@ -187,6 +187,9 @@ static void ls_has_only_tasks_in_the_states_that_are_named(void **state)
         {"ls --json -s timeout 42[0-9]", ""},
         {"ls --json --tasks", "2 3 4 |5 6 |"},
         {"ls --json --tasks -s pending", "|6 |"},
+        {"ls --json --tasks -s failed", "1 |"},
+        {"ls --json --tasks -s failed,running", "1 2 |3 4 5 |"},
+        {"ls --json --tasks -s timeout", ""},
         {"ls --json", "2 3 4 |"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -196,6 +199,24 @@ static void ls_has_only_tasks_in_the_states_that_are_named(void **state)
     g_autoptr(CliProcess) table = run(*state, "ls --tasks -s pending", 0);
     assert_contains(cli_out(table), "42[6]  sums");
     assert_null(strstr(cli_out(table), "42[2]"));
+}
+
+/* No list has them, and the array is in another state. */
+static void ls_tasks_has_ended_ones_whose_state_is_named(void **state)
+{
+    ArrayScript *script = *state;
+    g_autoptr(CliProcess) cli = run(script, "ls --tasks -s failed", 0);
+    g_auto(GStrv) lines = g_strsplit(g_strchomp((char *)cli_out(cli)), "\n", -1);
+    assert_int_equal(g_strv_length(lines), 1 + 1 + 1);
+    assert_contains(lines[1], "42[0-9%5]  sums  alice  RUNNING");
+    assert_contains(lines[2], "    42[1]  sums  alice  FAILED");
+    assert_string_equal(script->asked->str,
+                        "List FAILED PENDING RUNNING SUSPENDED CANCELLED TIMEOUT "
+                        "NODE_FAIL OUT_OF_MEMORY\n");
+    g_autoptr(CliProcess) none = run(script, "ls --tasks -s timeout", 0);
+    assert_null(strstr(cli_out(none), "42["));
+    g_autoptr(CliProcess) jobs = run(script, "ls -s failed", 0);
+    assert_string_equal(script->asked->str, "List FAILED\n");
 }
 
 static void show_of_an_array_is_a_summary(void **state)
@@ -209,6 +230,7 @@ static void show_of_an_array_is_a_summary(void **state)
         "At a time        5 tasks\n",
         "Now              4 running, 4 waiting, 1 completed, 1 failed\n",
         "Not started      7-9\n",
+        "FAILED           1\n",
         "42[2]            RUNNING on node2\n",
         "Output file      /tmp/out-%j-%a\n",
         "and 2 more: berth ls --tasks 42\n"}; /* one of them was requeued, and waits */
@@ -593,6 +615,7 @@ int main(void)
         SCRIPTED(ls_tasks_has_those_that_have_started_and_not_ended),
         SCRIPTED(ls_of_tasks_has_a_line_for_each),
         SCRIPTED(ls_has_only_tasks_in_the_states_that_are_named),
+        SCRIPTED(ls_tasks_has_ended_ones_whose_state_is_named),
         SCRIPTED(show_of_an_array_is_a_summary),
         SCRIPTED(tasks_that_have_ended_are_not_counted_as_listed),
         SCRIPTED(show_of_a_task_is_that_of_a_job),

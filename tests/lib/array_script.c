@@ -231,11 +231,24 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
         go_on_telling(script);
 }
 
+static void note_states(ArrayScript *script, const Berth__ListJobsRequest *request)
+{
+    g_string_append(script->asked, "List");
+    for (size_t i = 0; i < request->n_states; i++)
+        g_string_append_printf(script->asked, " %s",
+                               protobuf_c_enum_descriptor_get_value(&berth__job_state__descriptor,
+                                                                    (int)request->states[i])
+                                   ->name);
+    g_string_append_c(script->asked, '\n');
+}
+
 static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
                     Berth__ListJobsReply_Closure closure, void *closure_data)
 {
     ArrayScript *script = script_of(service);
     Words words;
+    if (request->n_states > 0)
+        note_states(script, request);
     Berth__ListJobsReply reply = BERTH__LIST_JOBS_REPLY__INIT;
     Berth__Job *jobs[] = {&words.job};
     describe(script, &words);
