@@ -30,6 +30,11 @@ typedef struct {
     BerthDependencyKind kind;
 } Dependent;
 
+/* A job that can never start, and the first that keeps it from that. */
+typedef struct {
+    guint64 job, after;
+} Hopeless;
+
 /* Who waits for a job. */
 typedef struct {
     guint64 job; /* first: the key */
@@ -81,7 +86,7 @@ void core_depends_init(BerthCore *core)
 {
     core->waited = g_hash_table_new_full(g_int64_hash, g_int64_equal, waited_free, NULL);
     core->families = g_hash_table_new_full(family_hash, family_equal, family_free, NULL);
-    core->hopeless = g_array_new(FALSE, FALSE, sizeof(guint64));
+    core->hopeless = g_array_new(FALSE, FALSE, sizeof(Hopeless));
     core->hopeless_tasks = g_array_new(FALSE, FALSE, sizeof(guint64));
 }
 
@@ -95,7 +100,8 @@ void core_depends_clear(BerthCore *core)
 
 gsize core_depends_bytes(BerthCore *core)
 {
-    gsize bytes = (core->hopeless->len + core->hopeless_tasks->len) * sizeof(guint64);
+    gsize bytes =
+        core->hopeless->len * sizeof(Hopeless) + core->hopeless_tasks->len * sizeof(guint64);
     GHashTableIter iter;
     gpointer key;
     g_hash_table_iter_init(&iter, core->waited);
@@ -169,9 +175,10 @@ static void give_up_some(BerthCore *core, const CoreJob *job, Pair *pair,
     }
 }
 
-static void give_up(BerthCore *core, const CoreJob *job)
+static void give_up(BerthCore *core, const CoreJob *job, guint64 after)
 {
-    g_array_append_val(core->hopeless, job->id);
+    Hopeless hopeless = {job->id, after};
+    g_array_append_val(core->hopeless, hopeless);
 }
 
 static gboolean is_met_by(BerthDependencyKind kind, gboolean ended_well)
@@ -409,7 +416,7 @@ static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *de
             return;
         job->is_singleton = TRUE;
     } else if (other == job) {
-        give_up(core, job); /* nobody comes after himself */
+        give_up(core, job, job->id); /* nobody comes after himself */
     } else if (other != NULL && !other->has_ended) {
         if (dependency->kind == BERTH_AFTER_START && has_started(other))
             return;
@@ -419,7 +426,7 @@ static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *de
             other != NULL ? !other->has_failed : dependency->outcome == BERTH_JOB_COMPLETED;
         if (is_met_by(dependency->kind, ended_well))
             return;
-        give_up(core, job);
+        give_up(core, job, dependency->job);
     }
     job->n_unmet++;
 }
@@ -461,7 +468,7 @@ static gboolean tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
             meet(core, waiting);
             any = TRUE;
         } else {
-            give_up(core, waiting);
+            give_up(core, waiting, job->id);
         }
     }
     return any;
@@ -493,11 +500,11 @@ void core_depend_ended(BerthCore *core, CoreJob *job)
     leave_family(core, job);
 }
 
-static void end_whole(BerthCore *core, guint64 number)
+static void end_whole(BerthCore *core, Hopeless hopeless)
 {
-    CoreJob *job = core_job_get(core, number);
+    CoreJob *job = core_job_get(core, hopeless.job);
     if (job != NULL && !job->has_ended)
-        core_end_hopeless(core, job, NULL);
+        core_end_hopeless(core, job, NULL, hopeless.after);
 }
 
 /* Of each pair all at once: one by one each would move those behind it, of an array of a million. */
@@ -505,10 +512,10 @@ static void end_tasks(BerthCore *core, guint64 number)
 {
     CoreJob *job = core_job_get(core, number);
     for (guint i = 0; job != NULL && i < job->pairs->pairs->len; i++) {
-        g_autoptr(BerthIndexSet) never =
-            g_steal_pointer(&g_array_index(job->pairs->pairs, Pair, i).never);
+        Pair *pair = &g_array_index(job->pairs->pairs, Pair, i);
+        g_autoptr(BerthIndexSet) never = g_steal_pointer(&pair->never);
         if (never != NULL && !job->has_ended)
-            core_end_hopeless(core, job, never);
+            core_end_hopeless(core, job, never, pair->job);
     }
 }
 
@@ -524,7 +531,7 @@ void core_depend_end_hopeless(BerthCore *core)
         if (n_tasks < tasks->len)
             end_tasks(core, g_array_index(tasks, guint64, n_tasks++));
         else
-            end_whole(core, g_array_index(jobs, guint64, n_jobs++));
+            end_whole(core, g_array_index(jobs, Hopeless, n_jobs++));
     }
     g_array_set_size(tasks, 0);
     if (n_jobs > 0)

@@ -133,6 +133,10 @@ typedef struct {
      * also that of those up to REST_LAST, by steps of REST_STEP. 0 = of itself alone. */
     guint32 rest_last;
     guint32 rest_step;
+    /* CANCELLED for DEPENDENCY_NEVER: the job that it comes after, and that did not end as it must have; 0 = not so. A core that is
+     * put back needs it no more. */
+    guint64 never_after;
+    gboolean never_by_task; /* of that job the task of its own index */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and

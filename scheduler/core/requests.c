@@ -304,8 +304,11 @@ static void cancel_fresh(BerthCore *core, CoreJob *job, const BerthIndexSet *fre
     if (berth_index_set_count(fresh) == 0)
         return;
     g_autofree CoreTask **tasks = core_job_add_ranges(job, fresh);
-    for (guint i = 0; i < berth_index_set_n_ranges(fresh); i++)
+    for (guint i = 0; i < berth_index_set_n_ranges(fresh); i++) {
+        tasks[i]->record.never_after = input->never_after;
+        tasks[i]->record.never_by_task = input->never_by_task;
         core_task_handle(core, tasks[i], CORE_TASK_CANCEL, input);
+    }
     core_depend_started(core, job);
 }
 
@@ -324,9 +327,11 @@ gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error)
     return TRUE;
 }
 
-void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks)
+void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks, guint64 after)
 {
-    static const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER};
+    const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER,
+                                 .never_after = after,
+                                 .never_by_task = tasks != NULL};
     g_autoptr(BerthIndexSet) fresh = tasks != NULL
                                          ? berth_index_set_both(job->fresh, tasks)
                                          : core_ask_fresh(job, &(CoreAsk){.job = job->id});

@@ -16,7 +16,7 @@ typedef struct {
 gboolean core_submit(BerthCore *core, const BerthCoreJob *job, GError **error);
 gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error);
 /* Those of JOB, or of its TASKS if it is an array (NULL = all), that have not started never can. */
-void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks);
+void core_end_hopeless(BerthCore *core, CoreJob *job, const BerthIndexSet *tasks, guint64 after);
 gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error);
 gboolean core_release(BerthCore *core, const CoreAsk *ask, GError **error);
 gboolean core_freeze(BerthCore *core, const CoreAsk *ask, gboolean to_disk, GError **error);

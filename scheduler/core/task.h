@@ -33,17 +33,19 @@ typedef struct {
     gint64 start_usec;
     gint64 end_usec;
     BerthCoreExit exit;
-    BerthReason reason;    /* GONE, START_FAILED, CANCEL */
-    gboolean permanent;    /* START_FAILED */
-    gboolean passes;       /* START_FAILED */
-    gboolean not_begun;    /* GONE */
-    gboolean has_left;     /* GONE */
-    gboolean ok;           /* the result of an op */
-    gboolean has_not_left; /* likewise: it has waited for room, and nobody was asked */
-    guint32 serial;        /* of which; 0 = of the latest */
-    gint64 paused_usec;    /* CHECKPOINTED */
-    guint64 stored_mib;    /* likewise */
-    BerthResources has;    /* RESIZED */
+    BerthReason reason;     /* GONE, START_FAILED, CANCEL */
+    guint64 never_after;    /* CANCEL, for DEPENDENCY_NEVER: as BerthCoreTask says */
+    gboolean never_by_task; /* likewise */
+    gboolean permanent;     /* START_FAILED */
+    gboolean passes;        /* START_FAILED */
+    gboolean not_begun;     /* GONE */
+    gboolean has_left;      /* GONE */
+    gboolean ok;            /* the result of an op */
+    gboolean has_not_left;  /* likewise: it has waited for room, and nobody was asked */
+    guint32 serial;         /* of which; 0 = of the latest */
+    gint64 paused_usec;     /* CHECKPOINTED */
+    guint64 stored_mib;     /* likewise */
+    BerthResources has;     /* RESIZED */
 } CoreTaskInput;
 
 /* Applies EVENT to TASK, or to its GUEST, by the table in task.c. INPUT may be NULL where it says

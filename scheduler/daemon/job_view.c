@@ -5,6 +5,7 @@
 #include "scheduler/daemon/job_view.h"
 
 #include "common/ranges.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 
@@ -23,6 +24,7 @@ static void set_reason_text(const Berth__Job *job, Berth__Task *task, const Bert
         .is_suspended = task->state == BERTH__JOB_STATE__SUSPENDED,
         .is_opportunistic = task->opportunistic,
         .unsaved = task->unsaved_text,
+        .never = {task->never_after, task->never_by_task, berth_record_range(task)},
         .requeues = task->requeues,
         .start_failures = entry ? entry->stored->start_failures : 0,
         .node = task->node,

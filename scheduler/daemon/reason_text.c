@@ -208,11 +208,24 @@ static const char *fixed_text(Berth__Reason reason)
         return "checkpointed to make room; goes on where there is some";
     case BERTH__REASON__REASON_RESTORING:
         return "goes on from its checkpoint where there is room";
-    case BERTH__REASON__REASON_DEPENDENCY_NEVER:
-        return "a job that it comes after did not end as it must have";
     default:
         return policy_text(reason);
     }
+}
+
+/* An older release has not noted which. */
+static char *never_text(const BerthReasonNever *never)
+{
+    g_autofree char *tasks = berth_index_range_format(&never->tasks);
+    if (never->job == 0)
+        return g_strdup("a job that it comes after did not end as it must have");
+    if (!never->by_task)
+        return g_strdup_printf("job %" G_GUINT64_FORMAT
+                               ", which it comes after, did not end as it must have",
+                               never->job);
+    return g_strdup_printf("job %" G_GUINT64_FORMAT
+                           "[%s], which it comes after, did not end COMPLETED",
+                           never->job, tasks);
 }
 
 static char *base_text(const BerthReasonFacts *facts)
@@ -230,6 +243,8 @@ static char *base_text(const BerthReasonFacts *facts)
         return time_text(facts);
     case BERTH__REASON__REASON_AT_LIMIT:
         return at_limit_text(facts);
+    case BERTH__REASON__REASON_DEPENDENCY_NEVER:
+        return never_text(&facts->never);
     default:
         return g_strdup(fixed_text(facts->reason));
     }

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "proto/berth.pb-c.h"
 #include <glib.h>
+
+/* What a task comes after, and keeps it from ever starting. */
+typedef struct {
+    guint64 job;           /* 0 = not known */
+    gboolean by_task;      /* of that job: */
+    BerthIndexRange tasks; /* those of its own indices */
+} BerthReasonNever;
 
 /* What a reason is put into words from. Strings may be NULL or empty. */
 typedef struct {
@@ -15,6 +23,7 @@ typedef struct {
     gboolean is_suspended;
     gboolean is_opportunistic;
     const char *unsaved; /* why it was not checkpointed at its time limit, as it was to be */
+    BerthReasonNever never;
     guint32 requeues;
     guint32 start_failures;
     const char *node;

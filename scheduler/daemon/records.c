@@ -10,6 +10,7 @@
 
 #include "common/id.h"
 #include "common/ranges.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/reason_text.h"
 
 #include <string.h>
@@ -230,6 +231,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->index = task->task;
     stored->task->rest_last = task->rest_last;
     stored->task->rest_step = task->rest_step;
+    stored->task->never_after = task->never_after;
+    stored->task->never_by_task = task->never_by_task;
     stored->task->state = (Berth__JobState)task->state;
     stored->task->reason = (Berth__Reason)task->reason;
     stored->task->booting = task->state == BERTH_JOB_RUNNING && task->phase == BERTH_GUEST_STARTING;
@@ -312,6 +315,8 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .balloon_mib = stored->task->balloon_mib,
         .to_balloon_mib = stored->to_balloon_mib,
         .short_usec = (gint64)stored->task->short_usec,
+        .never_after = stored->task->never_after,
+        .never_by_task = stored->task->never_by_task,
     };
     if (resize)
         out_task->resize_to =
@@ -331,6 +336,7 @@ void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task)
         .is_suspended = record->state == BERTH__JOB_STATE__SUSPENDED,
         .is_opportunistic = record->opportunistic,
         .unsaved = record->unsaved_text,
+        .never = {record->never_after, record->never_by_task, berth_record_range(record)},
         .requeues = record->requeues,
         .start_failures = task->stored->start_failures,
         .node = record->node,

@@ -34,6 +34,14 @@ static void assert_state(BerthdTest *test, guint64 job, Berth__JobState state, B
     assert_int_equal(record->tasks[0]->reason, reason);
 }
 
+/* JOB says which one it came after in vain. */
+static void assert_names(BerthdTest *test, guint64 job, guint64 other)
+{
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    g_autofree char *name = g_strdup_printf("job %" G_GUINT64_FORMAT ", which", other);
+    assert_non_null(strstr(record->tasks[0]->reason_text, name));
+}
+
 static gboolean waits_for_another(BerthdTest *test, guint64 job)
 {
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
@@ -74,6 +82,7 @@ static void job_whose_other_fails_is_cancelled(void **state)
     berthd_fixture_wait_state(test->berthd, cleanup, STATE(COMPLETED));
     assert_state(test, second, STATE(CANCELLED), BERTH__REASON__REASON_DEPENDENCY_NEVER);
     assert_state(test, third, STATE(CANCELLED), BERTH__REASON__REASON_DEPENDENCY_NEVER);
+    assert_names(test, third, second);
 }
 
 static void job_that_has_ended_long_ago_counts_as_it_ended(void **state)

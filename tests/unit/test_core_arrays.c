@@ -399,6 +399,8 @@ static void restored_array_knows_that_a_task_has_failed(void **state)
     BerthCoreTask task;
     assert_true(berth_core_get_task(array->core, 2, 0, &task));
     assert_int_equal(task.reason, BERTH_REASON_DEPENDENCY_NEVER);
+    assert_int_equal(task.never_after, 1);
+    assert_false(task.never_by_task);
 }
 
 static void ask(Array *array, BerthEventKind kind, const char *tasks, gboolean by_operator)

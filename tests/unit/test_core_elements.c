@@ -108,8 +108,10 @@ static void cancel(Elements *elements, guint64 number)
     tell(elements, &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = number}});
 }
 
-/* The latest event has ended those of TASKS of the job NUMBER, each once and all as ones that never can start. */
-static void assert_ended(const Elements *elements, guint64 number, const BerthIndexSet *tasks)
+/* The latest event has ended those of TASKS of the job NUMBER, each once and all as ones that never can start, for what they come
+ * after: of the job AFTER those of their own indices. */
+static void assert_ended(const Elements *elements, guint64 number, const BerthIndexSet *tasks,
+                         guint64 after)
 {
     g_autoptr(BerthIndexSet) ended = berth_index_set_new();
     guint32 count = 0;
@@ -123,6 +125,8 @@ static void assert_ended(const Elements *elements, guint64 number, const BerthIn
             continue; /* the job itself is told of so */
         assert_int_equal(task.state, BERTH_JOB_CANCELLED);
         assert_int_equal(task.reason, BERTH_REASON_DEPENDENCY_NEVER);
+        assert_int_equal(task.never_after, after);
+        assert_true(task.never_by_task);
         BerthIndexRange range = berth_index_range_of(task.task, task.rest_last, task.rest_step);
         berth_index_set_add(ended, range);
         count += berth_index_range_count(&range);
@@ -145,7 +149,7 @@ static void all_that_never_start_end_with_the_submission(void **state)
     Elements *elements = *state;
     assert_true(berth_index_set_n_ranges(elements->failed) > N_RANGES * 9 / 10);
     submit(elements, 2, NULL, &after_first, 1);
-    assert_ended(elements, 2, elements->failed);
+    assert_ended(elements, 2, elements->failed, 1);
     berth_core_assert_invariants(elements->core);
     join(elements);
     assert_int_equal(elements->effects->actions->len, 1);
@@ -159,7 +163,7 @@ static void array_none_of_which_ever_starts_ends(void **state)
 {
     Elements *elements = *state;
     submit(elements, 2, elements->failed, &after_first, 1);
-    assert_ended(elements, 2, elements->failed);
+    assert_ended(elements, 2, elements->failed, 1);
     join(elements);
     assert_int_equal(elements->effects->actions->len, 0);
     go_on(elements);
@@ -170,11 +174,11 @@ static void array_none_of_which_ever_starts_ends(void **state)
 static void what_comes_after_two_arrays_ends_with_either(void **state)
 {
     Elements *elements = *state;
-    const BerthCoreDependency both[] = {after_first, {.kind = BERTH_AFTER_CORR, .job = 7}};
+    const BerthCoreDependency both[] = {{.kind = BERTH_AFTER_CORR, .job = 7}, after_first};
     g_autoptr(BerthIndexSet) all = berth_index_set_new();
     berth_index_set_add(all, (BerthIndexRange){0, N_TASKS - 1, 1});
     submit(elements, 2, NULL, both, G_N_ELEMENTS(both)); /* of job 7 none has completed */
-    assert_ended(elements, 2, all);
+    assert_ended(elements, 2, all, 7);
     go_on(elements);
     assert_false(is_known(elements, 2));
 }
@@ -192,7 +196,7 @@ static void what_comes_after_what_is_cancelled_ends_with_it(void **state)
     go_on(elements);
     cancel(elements, 2);
     for (guint64 number = 3; number <= 5; number++)
-        assert_ended(elements, number, elements->failed);
+        assert_ended(elements, number, elements->failed, number == 5 ? 3 : 2);
     go_on(elements);
     for (guint64 number = 2; number <= 5; number++)
         assert_false(is_known(elements, number));
