@@ -89,6 +89,16 @@ static void tell_need(Story *story)
          has);
 }
 
+static void tell_closed(Story *story)
+{
+    for (size_t i = 0; i < story->why->n_closed; i++) {
+        const Berth__Explanation__Closed *closed = story->why->closed[i];
+        gboolean is_up = closed->state == BERTH__NODE_STATE__NODE_UP;
+        tell(story, "Of the nodes that it may use (--node), %s takes no guests now: %s.",
+             closed->node, is_up ? closed->reason : berth_node_state_name(closed->state));
+    }
+}
+
 static void tell_leavings(Story *story)
 {
     const Berth__Explanation *why = story->why;
@@ -277,6 +287,7 @@ static void tell_waiting(Story *story, const Berth__Job *job, const Berth__Task 
         return;
     tell_before(story);
     tell_need(story);
+    tell_closed(story);
     tell_plan(story);
     tell_slack(story);
     tell_next_look(story);

@@ -100,6 +100,14 @@ static void find_nearest(BerthCore *core, const CoreClass *class, BerthCoreWait 
     }
 }
 
+/* Who names no nodes is not told of each. */
+static void find_closed(BerthCore *core, const CoreClass *class, BerthCoreWait *wait)
+{
+    for (guint32 i = 0; i < class->shape.n_nodes && wait->n_closed < BERTH_WAIT_NODES_MAX; i++)
+        if (!core_node_is_open(core_nodes_get(&core->nodes, class->shape.nodes[i])))
+            wait->closed[wait->n_closed++] = class->shape.nodes[i];
+}
+
 /* --- its planned start ----------------------------------------------------------------------- */
 
 static const CorePlanned *planned_in(const CorePlan *plan, CorePlanPart part, const CoreJob *job)
@@ -234,6 +242,7 @@ gboolean berth_core_get_wait(BerthCore *core, guint64 number, guint32 index,
         name_before(core, job, &wait);
     }
     find_nearest(core, job->class, &wait);
+    find_closed(core, job->class, &wait);
     look_at_plan(core, job, &wait);
     look_at_slack(core, job, task, &wait);
     *out_wait = wait;

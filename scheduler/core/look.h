@@ -56,6 +56,9 @@ typedef struct {
     guint32 guests; /* that it has, of the size: */
     guint32 need_vcpus;
     guint64 need_mib;
+    guint32
+        closed[BERTH_WAIT_NODES_MAX]; /* handles of nodes that it names and that take no guests */
+    guint n_closed;
     guint32 nodes_open; /* that it may use, are large enough, and take guests */
     guint32 nearest;    /* handle of the one of these that lacks least; 0 = there is none */
     guint32 nearest_vcpus;

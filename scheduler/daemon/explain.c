@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "scheduler/core/look.h"
 #include "scheduler/daemon/job_view.h"
+#include "scheduler/daemon/node_view.h"
 #include "scheduler/daemon/pb.h"
 
 typedef struct {
@@ -14,9 +15,17 @@ typedef struct {
     char *nodes[BERTH_WAIT_NODES_MAX];
     Berth__Explanation__Leaving leavings[BERTH_WAIT_LEAVINGS_MAX];
     Berth__Explanation__Leaving *leaving_pointers[BERTH_WAIT_LEAVINGS_MAX];
+    Berth__Explanation__Closed closed[BERTH_WAIT_NODES_MAX];
+    Berth__Explanation__Closed *closed_pointers[BERTH_WAIT_NODES_MAX];
     Berth__Explanation__Hindrance hindrances[BERTH_N_HINDRANCES];
     Berth__Explanation__Hindrance *hindrance_pointers[BERTH_N_HINDRANCES];
 } Answer;
+
+static void answer_clear(Answer *answer)
+{
+    for (gsize i = 0; i < answer->message.n_closed; i++)
+        g_free(answer->closed[i].reason);
+}
 
 static char *name_of(BerthDaemon *daemon, guint32 node)
 {
@@ -43,6 +52,26 @@ static void tell_plan(BerthDaemon *daemon, const BerthCoreWait *wait, Answer *an
     }
     message->leavings = answer->leaving_pointers;
     message->n_leavings = wait->n_leavings;
+}
+
+static void tell_closed(BerthDaemon *daemon, const BerthCoreWait *wait, Answer *answer)
+{
+    Berth__Explanation *message = &answer->message;
+    for (guint i = 0; i < wait->n_closed; i++) {
+        const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, wait->closed[i]);
+        Berth__Explanation__Closed *closed = &answer->closed[message->n_closed];
+        Berth__Node node;
+        if (!entry)
+            continue;
+        berth_node_view_fill(daemon, entry, &node);
+        berth__explanation__closed__init(closed);
+        closed->node = entry->name;
+        closed->state = node.state;
+        closed->reason = g_strdup(node.closed_reason);
+        berth_node_view_clear(&node);
+        answer->closed_pointers[message->n_closed++] = closed;
+    }
+    message->closed = answer->closed_pointers;
 }
 
 static void tell_slack(const BerthCoreWait *wait, Answer *answer)
@@ -80,6 +109,7 @@ static void tell_wait(BerthDaemon *daemon, BerthCoreWait *wait, Answer *answer)
     message->has_more_before = wait->has_more_before;
     message->before = wait->before;
     message->n_before = wait->n_before;
+    tell_closed(daemon, wait, answer);
     tell_slack(wait, answer);
     tell_plan(daemon, wait, answer);
 }
@@ -104,4 +134,5 @@ void berth_explain_answer(BerthDaemon *daemon, const Berth__ExplainRequest *requ
     if (berth_core_get_wait(daemon->core, request->job, request->task, &wait))
         tell_wait(daemon, &wait, &answer);
     berth_rpc_call_reply(call, &answer.message.base);
+    answer_clear(&answer);
 }

@@ -238,6 +238,8 @@ static char *describe_wait(const Script *script, const BerthCoreWait *wait)
     if (wait->nearest != 0)
         g_string_append_printf(text, " open=%u nearest=%u:%u/%" G_GUINT64_FORMAT, wait->nodes_open,
                                wait->nearest, wait->nearest_vcpus, wait->nearest_mib);
+    for (guint i = 0; i < wait->n_closed; i++)
+        g_string_append_printf(text, "%s%u", i > 0 ? "," : " closed=", wait->closed[i]);
     describe_plan(wait, text);
     g_string_append_printf(text, " slack=%s", slack[wait->slack]);
     describe_hindrances(wait, text);

@@ -84,6 +84,30 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
                            "that cannot run in slack may put that off.\n"));
 }
 
+static void job_that_names_a_drained_node_is_told_so(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    Berth__Explanation__Closed drained = BERTH__EXPLANATION__CLOSED__INIT;
+    Berth__Explanation__Closed down = BERTH__EXPLANATION__CLOSED__INIT;
+    Berth__Explanation__Closed *closed[] = {&drained, &down};
+    task.state = BERTH__JOB_STATE__PENDING;
+    why.reason = BERTH__REASON__REASON_NODE_UNAVAILABLE;
+    why.closed = closed;
+    why.n_closed = G_N_ELEMENTS(closed);
+    drained.node = (char *)"n1";
+    drained.state = BERTH__NODE_STATE__NODE_UP;
+    drained.reason = (char *)"drained by root: its fan is loud";
+    down.node = (char *)"n2";
+    down.state = BERTH__NODE_STATE__NODE_DOWN;
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_non_null(strstr(text, "\nOf the nodes that it may use (--node), n1 takes no guests now: "
+                                 "drained by root: its fan is loud.\n"
+                                 "Of the nodes that it may use (--node), n2 takes no guests now: "
+                                 "down.\n"));
+}
+
 static void held_job_is_not_told_of_room(void **state)
 {
     Berth__Job job = BERTH__JOB__INIT;
@@ -405,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
+        cmocka_unit_test(job_that_names_a_drained_node_is_told_so),
         cmocka_unit_test(held_job_is_not_told_of_room),
         cmocka_unit_test(job_that_moves_to_a_node_that_is_away_is_told_so),
         cmocka_unit_test(job_that_comes_after_others_is_told_of_them),

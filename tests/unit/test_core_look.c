@@ -29,6 +29,27 @@ static void wait_names_need_nearest_node_and_plan(void **state)
         "waits 3 need=3/500 slack=not-wanted\n");
 }
 
+/* Who may use all of them is not told of each. */
+static void wait_names_nodes_that_it_names_and_that_are_closed(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "node 3 4 1000\n"
+        "cordon 1\n"
+        "drain 2\n"
+        "submit 1 v=1 m=500 nodes=1,2\n"
+        "why 1 node-unavailable\n"
+        "waits 1 need=1/500 closed=1,2 slack=not-wanted\n"
+        "undrain 2 -> START 1.1@2\n"
+        "cordon 3\n"
+        "cordon 2\n"
+        "submit 2 v=1 m=500\n"
+        "waits 2 need=1/500 slack=not-wanted\n"
+        "submit 3 v=4 m=500 nodes=2,3 held\n"
+        "undrain 2 -> START 2.1@2\n"
+        "waits 3 need=4/500 open=1 nearest=2:2/0 closed=3 slack=not-wanted\n");
+}
+
 static void wait_names_who_is_before_it(void **state)
 {
     run("node 1 4 1000\n"
@@ -211,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wait_names_need_nearest_node_and_plan),
+        cmocka_unit_test(wait_names_nodes_that_it_names_and_that_are_closed),
         cmocka_unit_test(wait_names_who_is_before_it),
         cmocka_unit_test(wait_names_eight_before_it_at_most),
         cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
