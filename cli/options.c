@@ -322,6 +322,20 @@ static gboolean set_dependency(BerthJobOptions *options, const char *value, GErr
     return TRUE;
 }
 
+/* One that begins with a digit no shell can name. */
+static gboolean check_variable(const char *name, GError **error)
+{
+    const char *why = g_ascii_isdigit(*name) ? "it begins with a digit" : NULL;
+    for (const char *c = name; *c != '\0' && why == NULL; c++)
+        why = g_ascii_isspace(*c) ? "it has a space in it" : NULL;
+    if (why == NULL)
+        return TRUE;
+    g_autofree char *shown = berth_printable(name);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "\"%s\" cannot be the name of a variable: %s", shown, why);
+    return FALSE;
+}
+
 static gboolean set_environment(BerthJobOptions *options, const char *value, GError **error)
 {
     const char *equals = strchr(value, '=');
@@ -330,16 +344,10 @@ static gboolean set_environment(BerthJobOptions *options, const char *value, GEr
                     "\"%s\" is not NAME=VALUE, and not the NAME of a variable that is set", value);
         return FALSE;
     }
-    gsize name_length = equals ? (gsize)(equals - value) : strlen(value);
-    for (gsize i = 0; i < name_length; i++) {
-        if (g_ascii_isspace(value[i])) {
-            g_autofree char *name = g_strndup(value, name_length);
-            g_autofree char *shown = berth_printable(name);
-            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                        "\"%s\" cannot be the name of a variable: it has a space in it", shown);
-            return FALSE;
-        }
-    }
+    g_autofree char *name =
+        equals != NULL ? g_strndup(value, (gsize)(equals - value)) : g_strdup(value);
+    if (!check_variable(name, error))
+        return FALSE;
     if (equals != NULL) {
         g_ptr_array_add(options->environment, g_strdup(value));
         return TRUE;
