@@ -47,7 +47,10 @@ static gboolean find_guest(BerthDaemon *daemon, const Berth__GuestId *named,
     g_autofree char *subject = berth_task_name_in(daemon->jobs, named->job, named->task);
     if (!berth_core_get_job(daemon->core, named->job, &job) ||
         !berth_job_table_find_task(daemon->jobs, named->job, named->task)) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no job %s", subject);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "job %s does not run: it has not started, has ended, or there is none; "
+                    "berth show %" G_GUINT64_FORMAT " says which",
+                    subject, named->job);
         return FALSE;
     }
     guint n_guests = MAX(job.guests, 1);

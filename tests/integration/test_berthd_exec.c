@@ -185,13 +185,28 @@ static void exec_is_for_owners_and_operators(void **state)
     assert_string_equal(refusal->text, "echo 'two words'");
 }
 
+/* Of the tasks 0 and 1. */
+static guint64 submit_held_array(BerthdTest *test)
+{
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT, *ranges[] = {&range};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    range.last = 1;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    spec.array = &array;
+    spec.hold = TRUE;
+    return berthd_fixture_submit(test->berthd, &spec);
+}
+
 static void exec_where_none_can_run_says_why(void **state)
 {
     BerthdTest *test = *state;
     BerthRpcPeer *client = berthd_fixture_client(test->berthd);
     guint64 job = submit_running(test);
     g_autoptr(Run) unknown = refused(client, 999);
-    assert_berth_error(unknown->error, BERTH_ERROR_NOT_FOUND, "999");
+    assert_berth_error(unknown->error, BERTH_ERROR_NOT_FOUND,
+                       "job 999 does not run: it has ended, or there is none");
     g_autoptr(Run) no_task = ask(client, job, 1, 0);
     run_until(no_task->is_over);
     assert_berth_error(no_task->error, BERTH_ERROR_INVALID_ARGUMENT, "is no array");
@@ -209,6 +224,10 @@ static void exec_where_none_can_run_says_why(void **state)
     spec.hold = TRUE;
     g_autoptr(Run) held = refused(client, berthd_fixture_submit(test->berthd, &spec));
     assert_berth_error(held->error, BERTH_ERROR_FAILED_PRECONDITION, "does not run");
+    g_autoptr(Run) unstarted = ask(client, submit_held_array(test), 1, 0);
+    run_until(unstarted->is_over);
+    assert_berth_error(unstarted->error, BERTH_ERROR_NOT_FOUND,
+                       "[1] does not run: it has not started, has ended, or there is none");
     fake_agent_cut(test->agent);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_DOWN, 0);
     g_autoptr(Run) cut = refused(client, job);
