@@ -59,11 +59,13 @@ static BerthFault check_can_start(const BerthAgent *agent, const Berth__StartGue
                                   GError **error)
 {
     if (request->vcpus > agent->host->max_vcpus || request->memory_mib > agent->host->memory_mib) {
-        g_set_error(
-            error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-            "cannot start a guest with %u vCPUs and %" G_GUINT64_FORMAT
-            " MiB here: the host allows %u vCPUs per guest and has %" G_GUINT64_FORMAT " MiB",
-            request->vcpus, request->memory_mib, agent->host->max_vcpus, agent->host->memory_mib);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "cannot start a guest with %u vCPU%s and %" G_GUINT64_FORMAT
+                    " MiB here: the host allows %u vCPU%s per guest and has %" G_GUINT64_FORMAT
+                    " MiB",
+                    request->vcpus, request->vcpus == 1 ? "" : "s", request->memory_mib,
+                    agent->host->max_vcpus, agent->host->max_vcpus == 1 ? "" : "s",
+                    agent->host->memory_mib);
         return BERTH_FAULT_NODE;
     }
     g_autofree char *why = berth_agent_cannot_start(agent);

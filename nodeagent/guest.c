@@ -359,9 +359,10 @@ static gboolean check_request(const Berth__StartGuestRequest *request, GError **
         request->disk_bytes <= G_MAXINT64)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "cannot start the guest: %u vCPUs, %" G_GUINT64_FORMAT
+                "cannot start the guest: %u vCPU%s, %" G_GUINT64_FORMAT
                 " MiB of memory and a disk of %" G_GUINT64_FORMAT " bytes are no guest",
-                request->vcpus, request->memory_mib, request->disk_bytes);
+                request->vcpus, request->vcpus == 1 ? "" : "s", request->memory_mib,
+                request->disk_bytes);
     return FALSE;
 }
 

@@ -50,7 +50,8 @@ static gboolean set_cpu(virDomainPtr domain, const char *name, const BerthDomain
         (plan->vcpus == state->vcpus ||
          virDomainSetVcpusFlags(domain, plan->vcpus, VIR_DOMAIN_VCPU_LIVE) == 0);
     if (!ok)
-        berth_set_error_libvirt(error, "cannot give domain %s %u vCPUs", name, plan->vcpus);
+        berth_set_error_libvirt(error, "cannot give domain %s %u vCPU%s", name, plan->vcpus,
+                                plan->vcpus == 1 ? "" : "s");
     virTypedParamsFree(parameters, n);
     return ok;
 }

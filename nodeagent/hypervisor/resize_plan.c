@@ -117,11 +117,12 @@ static gboolean check(const BerthDomainState *state, const BerthDomainSize *want
         wanted->memory_mib - wanted->balloon_mib >= state->base_mib / BERTH_MEMORY_LEFT_MIN_PART)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "%u vCPUs and %" G_GUINT64_FORMAT
+                "%u vCPU%s and %" G_GUINT64_FORMAT
                 " MiB of memory, of which a balloon keeps %" G_GUINT64_FORMAT
                 " MiB, are not within what the guest was started for: 1 to %u "
-                "vCPUs, and %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " MiB",
-                wanted->vcpus, wanted->memory_mib, wanted->balloon_mib, state->vcpus_max,
+                "vCPU%s, and %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " MiB",
+                wanted->vcpus, wanted->vcpus == 1 ? "" : "s", wanted->memory_mib,
+                wanted->balloon_mib, state->vcpus_max, state->vcpus_max == 1 ? "" : "s",
                 state->base_mib / BERTH_MEMORY_LEFT_MIN_PART, most_mib);
     return FALSE;
 }

@@ -38,9 +38,10 @@ static gboolean has_room(const BerthCore *core, CoreNode *node, CoreSize size, g
     CoreSize room = core_node_free(node);
     if (!core_size_fits(size, room)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
-                    "%s has no room for job %" G_GUINT64_FORMAT ": it needs %u vCPUs and %" //
-                    G_GUINT64_FORMAT " MiB, and %u vCPUs and %" G_GUINT64_FORMAT " MiB are free",
-                    node->name, job, size.vcpus, size.memory_mib, room.vcpus, room.memory_mib);
+                    "%s has no room for job %" G_GUINT64_FORMAT ": it needs %u vCPU%s and %" //
+                    G_GUINT64_FORMAT " MiB, and %u vCPU%s and %" G_GUINT64_FORMAT " MiB are free",
+                    node->name, job, size.vcpus, size.vcpus == 1 ? "" : "s", size.memory_mib,
+                    room.vcpus, room.vcpus == 1 ? "" : "s", room.memory_mib);
         return FALSE;
     }
     if (core_profile_count(core, node, &need, core->now_usec, 1) == 1)

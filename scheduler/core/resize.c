@@ -27,8 +27,8 @@ static gboolean check_vcpus(const CoreGuest *guest, guint32 vcpus, GError **erro
     if (vcpus <= most)
         return TRUE;
     return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, guest->task->job->id,
-                       "cannot have %u vCPUs: it was submitted for %u at most (--vcpus-max)", vcpus,
-                       most);
+                       "cannot have %u vCPU%s: it was submitted for %u at most (--vcpus-max)",
+                       vcpus, vcpus == 1 ? "" : "s", most);
 }
 
 static gboolean check_memory(const CoreGuest *guest, guint64 memory_mib, GError **error)
@@ -58,11 +58,12 @@ static gboolean check_owner(const CoreGuest *guest, CoreSize more, GError **erro
     if (core_size_fits(more, left))
         return TRUE;
     gboolean of_vcpus = more.vcpus > left.vcpus;
+    const char *vcpus_text = left.vcpus == 1 ? "vCPU" : "vCPUs";
     return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
                        "cannot have that: its user or account may use %" G_GUINT64_FORMAT
                        " %s more, and that takes %" G_GUINT64_FORMAT,
                        of_vcpus ? left.vcpus : left.memory_mib,
-                       of_vcpus ? "vCPUs" : "MiB of memory",
+                       of_vcpus ? vcpus_text : "MiB of memory",
                        of_vcpus ? more.vcpus : more.memory_mib);
 }
 

@@ -369,10 +369,10 @@ static void log_refusal(BerthSessions *sessions, const BerthRpcIdentity *who, co
 static void log_join(const Berth__JoinRequest *request)
 {
     const Berth__NodeInfo *info = request->info;
-    g_message("node %s has joined: %u vCPUs, %" G_GUINT64_FORMAT " MiB, %s, berth-node %s, %zu "
-              "guests",
-              info->name, info->vcpus, info->guest_memory_mib, info->acceleration, info->version,
-              request->n_guests);
+    g_message(
+        "node %s has joined: %u vCPU%s, %" G_GUINT64_FORMAT " MiB, %s, berth-node %s, %zu guest%s",
+        info->name, info->vcpus, info->vcpus == 1 ? "" : "s", info->guest_memory_mib,
+        info->acceleration, info->version, request->n_guests, request->n_guests == 1 ? "" : "s");
     if (*info->boot_id && request->uptime_msec == 0)
         g_warning(
             "node %s does not say how long its host is up: it is taken in any boot, and so is a "

@@ -174,9 +174,9 @@ static gboolean check_ceiling(const Berth__JobSpec *spec, GError **error)
 {
     if (spec->vcpus_max != 0 && spec->vcpus_max < spec->vcpus) {
         return invalid(error,
-                       "a ceiling of %u vCPUs (--vcpus-max) is below the %u that the job begins "
+                       "a ceiling of %u vCPU%s (--vcpus-max) is below the %u that the job begins "
                        "with",
-                       spec->vcpus_max, spec->vcpus);
+                       spec->vcpus_max, spec->vcpus_max == 1 ? "" : "s", spec->vcpus);
     }
     if (spec->memory_max_mib != 0 && spec->memory_max_mib < spec->memory_mib) {
         return invalid(error,

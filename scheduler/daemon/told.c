@@ -209,8 +209,9 @@ static char *slack_text(const BerthCoreNode *node)
     g_autofree char *memory = berth_format_size_mib(node->predicted_mib);
     g_autofree char *all = berth_format_size_mib(node->capacity.memory_mib);
     return g_strdup_printf("in slack: all guests there, with it, are predicted to need %.1f of "
-                           "%u vCPUs and %s of %s",
-                           node->predicted_milli / 1000.0, node->capacity.vcpus, memory, all);
+                           "%u vCPU%s and %s of %s",
+                           node->predicted_milli / 1000.0, node->capacity.vcpus,
+                           node->capacity.vcpus == 1 ? "" : "s", memory, all);
 }
 
 char *berth_told_place(BerthCore *core, const BerthCoreAction *action)

@@ -58,7 +58,7 @@ static void resize_leaves_the_wish_to_stand_still(void **state)
 
 static void resize_is_within_the_limits_of_user_and_account(void **state)
 {
-    run("user 1000 v=2\n" ONE_RUNS "resize 1 v=3 ! may use 1 vCPUs more, and that takes 2\n"
+    run("user 1000 v=2\n" ONE_RUNS "resize 1 v=3 ! may use 1 vCPU more, and that takes 2\n"
         "resize 1 v=2 -> RESIZE 1.1@1=2/200\n"
         "resized 1.1\n"
         "submit 2 v=1 m=100\n"
