@@ -30,19 +30,22 @@ static gboolean answers(const char *path)
     return connection != NULL;
 }
 
-/* Of those that answer the one whose name is first, and never BUT; NULL: there is none. */
-static char *find_socket(const char *run, const char *but)
+/* Of the one that answers; NULL: there is none. *OUT_N: so many do. (transfer full) */
+static char *find_socket(const char *run, guint *out_n)
 {
     g_autoptr(GDir) dir = g_dir_open(run, 0, NULL);
-    g_autofree char *first = NULL;
+    g_autofree char *found = NULL;
+    guint n = 0;
     for (const char *name; dir && (name = g_dir_read_name(dir));) {
         g_autofree char *path = g_build_filename(run, name, SOCKET, NULL);
-        if ((first && strcmp(path, first) >= 0) || g_str_equal(path, but) || !answers(path))
+        if (!answers(path))
             continue;
-        g_free(first);
-        first = g_steal_pointer(&path);
+        n++;
+        g_free(found);
+        found = g_steal_pointer(&path);
     }
-    return g_steal_pointer(&first);
+    *out_n = n;
+    return g_steal_pointer(&found);
 }
 
 /* The lab whose socket is at PATH; NULL: it is no lab's. */
@@ -53,19 +56,27 @@ static char *lab_of(const char *run, const char *path)
     return g_str_equal(parent, run) ? g_path_get_basename(dir) : NULL;
 }
 
+/* " (there is a lab, at ...)": of several it is not known which was meant. (transfer full) */
+static char *labs_note(const char *run)
+{
+    guint n;
+    g_autofree char *socket = find_socket(run, &n);
+    if (n > 1)
+        return g_strdup_printf(" (there are %u labs: berth-lab list)", n);
+    return n == 1 ? g_strdup_printf(" (there is a lab, at %s)", socket) : g_strdup("");
+}
+
 char *berth_labs_advice(const char *socket)
 {
     g_autofree char *run = lab_run();
     g_autofree char *path = g_canonicalize_filename(socket, NULL);
     g_autofree char *lab = lab_of(run, path);
-    g_autofree char *other = find_socket(run, path);
-    g_autofree char *start =
-        lab ? g_strdup_printf("\"berth-lab start berthd --name %s\", or the whole lab with "
-                              "\"berth-lab up --name %s\"",
-                              lab, lab)
-            : g_strdup("\"systemctl start berthd\"");
-    return g_strdup_printf("; is it running? Start it with %s, or name another socket in "
-                           "BERTH_SOCKET%s%s%s",
-                           start, other ? " (there is a lab, at " : "", other ? other : "",
-                           other ? ")" : "");
+    if (lab)
+        return g_strdup_printf("; is it running? Start it with \"berth-lab start berthd --name "
+                               "%s\", or the whole lab with \"berth-lab up --name %s\"",
+                               lab, lab);
+    g_autofree char *note = labs_note(run);
+    return g_strdup_printf("; is it running? Start it with \"systemctl start berthd\", or name "
+                           "another socket in BERTH_SOCKET%s",
+                           note);
 }
