@@ -5,7 +5,11 @@
 #include "cli/format.h"
 #include "cli/table.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* Answers are sentences, whose lines are no use to programs. */
+#define NO_TERMINAL_WIDTH 120u
 
 #define KIND(name) BERTH__EVENT__KIND__##name
 
@@ -154,6 +158,16 @@ GPtrArray *berth_request_lines(const Berth__Job *job, guint width)
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     for (gsize i = 0; i < job->n_requests; i++)
         add_row(table, job->requests[i]);
-    return job->n_requests > 0 ? berth_table_lines(table, width)
+    return job->n_requests > 0 ? berth_table_wrapped_lines(table, width)
                                : g_ptr_array_new_with_free_func(g_free);
+}
+
+void berth_requests_print(const Berth__Job *job)
+{
+    guint width = berth_terminal_width(stdout);
+    g_autoptr(GPtrArray) lines = berth_request_lines(job, width > 0 ? width : NO_TERMINAL_WIDTH);
+    if (lines->len > 0)
+        puts("What was asked of it, the latest last:");
+    for (guint i = 0; i < lines->len; i++)
+        puts(g_ptr_array_index(lines, i));
 }

@@ -404,15 +404,6 @@ static void print_task(const Berth__Task *task)
     }
 }
 
-static void print_requests(const Berth__Job *job)
-{
-    g_autoptr(GPtrArray) lines = berth_request_lines(job, berth_terminal_width(stdout));
-    if (lines->len > 0)
-        puts("What was asked of it, the latest last:");
-    for (guint i = 0; i < lines->len; i++)
-        puts(g_ptr_array_index(lines, i));
-}
-
 /* A job that was cancelled while it was held has kept the mark. */
 static const char *hold_note(const Berth__Job *job, Berth__JobState state)
 {
@@ -532,7 +523,7 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks,
     } else if (task != NULL) {
         print_task(task);
     }
-    print_requests(job);
+    berth_requests_print(job);
 }
 
 static gboolean show_one(BerthCli *cli, const BerthCliTasks *named, gboolean is_first,

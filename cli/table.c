@@ -199,6 +199,59 @@ GPtrArray *berth_table_lines(BerthTable *table, guint width)
     return lines;
 }
 
+/* The first words of *TEXT that fit WIDTH, or as much of the first word; *TEXT becomes the rest. (transfer full) */
+static char *take_words(const char **text, guint width)
+{
+    char *head = berth_text_cut(*text, width);
+    gsize length = strlen(head);
+    gboolean ends_word = (*text)[length] == '\0' || (*text)[length] == ' ';
+    char *space = ends_word ? NULL : strrchr(head, ' ');
+    if (space != NULL && space > head) {
+        *space = '\0';
+        length = (gsize)(space - head);
+    }
+    *text += length;
+    *text += strspn(*text, " ");
+    return head;
+}
+
+/* What columns of fixed width have is in the first line. */
+static char *format_next(BerthTable *table, const guint *widths, const char **rests)
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    for (guint c = 0; c < table->n_columns; c++) {
+        g_ptr_array_add(parts, take_words(&rests[c], MAX(widths[c], 1)));
+        if (widths[c] == 0)
+            rests[c] = "";
+    }
+    return format_line(table, widths, (char *const *)parts->pdata);
+}
+
+static gboolean is_any_left(const BerthTable *table, const char *const *rests)
+{
+    for (guint c = 0; c < table->n_columns; c++)
+        if (*rests[c] != '\0')
+            return TRUE;
+    return FALSE;
+}
+
+GPtrArray *berth_table_wrapped_lines(BerthTable *table, guint width)
+{
+    g_assert(table->cells->len % table->n_columns == 0);
+    g_autofree guint *widths = fit(table, width);
+    g_autofree const char **rests = g_new(const char *, table->n_columns);
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(lines, format_line(table, widths, NULL));
+    for (guint i = 0; i < table->cells->len; i += table->n_columns) {
+        for (guint c = 0; c < table->n_columns; c++)
+            rests[c] = g_ptr_array_index(table->cells, i + c);
+        do
+            g_ptr_array_add(lines, format_next(table, widths, rests));
+        while (is_any_left(table, rests));
+    }
+    return lines;
+}
+
 void berth_table_print(BerthTable *table, FILE *stream, guint width)
 {
     g_autoptr(GPtrArray) lines = berth_table_lines(table, width);

@@ -28,6 +28,8 @@ void berth_table_print(BerthTable *table, FILE *stream, guint width);
 
 /* Likewise, as lines without their ends (char *, transfer full). */
 GPtrArray *berth_table_lines(BerthTable *table, guint width);
+/* Likewise, but flexible cells that are too long go on below, at words: of a row there are as many lines as the longest needs. */
+GPtrArray *berth_table_wrapped_lines(BerthTable *table, guint width);
 
 /* Columns of the terminal that STREAM is, 0 if it is none. COLUMNS in the environment overrides. */
 guint berth_terminal_width(FILE *stream);

@@ -237,14 +237,10 @@ static void print_several(const Known *known, const BerthIndexSet *tasks)
     const Berth__Job *job = known->job;
     Berth__TaskCounts counts = berth_job_count(job, tasks != NULL);
     g_autofree char *text = berth_counts_format(&counts);
-    g_autoptr(GPtrArray) asked = berth_request_lines(job, berth_terminal_width(stdout));
     print_waiting(known, counts.pending);
     printf("Of %s tasks: %s\n", tasks != NULL ? "these" : "its", text);
     print_running(job, counts.running + counts.suspended);
-    if (asked->len > 0)
-        puts("What was asked of it, the latest last:");
-    for (guint i = 0; i < asked->len; i++)
-        puts(g_ptr_array_index(asked, i));
+    berth_requests_print(job);
     printf("berth why %" G_GUINT64_FORMAT "[INDEX] tells of one task in full.\n", job->id);
 }
 

@@ -53,7 +53,8 @@ static const Case cases[] = {
      LINE("migrate to n2  refused", "-")},
 };
 
-static char *line_of(const Case *c, guint width)
+/* Without that of the titles. (transfer full) */
+static GPtrArray *lines_of(const Case *c, guint width)
 {
     Berth__Event asked = BERTH__EVENT__INIT, settled = BERTH__EVENT__INIT;
     Berth__JobRequest request = BERTH__JOB_REQUEST__INIT, *requests[] = {&request};
@@ -77,9 +78,9 @@ static char *line_of(const Case *c, guint width)
     request.settled = c->settled != 0 ? &settled : NULL;
     job.requests = requests;
     job.n_requests = 1;
-    g_autoptr(GPtrArray) lines = berth_request_lines(&job, width);
-    assert_int_equal(lines->len, 2);
-    return g_strdup(g_ptr_array_index(lines, 1));
+    GPtrArray *lines = berth_request_lines(&job, width);
+    g_ptr_array_remove_index(lines, 0);
+    return lines;
 }
 
 /* Runs of spaces as two, for columns are as wide as their titles. */
@@ -92,8 +93,9 @@ static char *squeezed(const char *line)
 static void requests_are_told_with_their_outcome(void **state)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *line = line_of(&cases[i], 0);
-        g_autofree char *text = squeezed(line);
+        g_autoptr(GPtrArray) lines = lines_of(&cases[i], 0);
+        assert_int_equal(lines->len, 1);
+        g_autofree char *text = squeezed(g_ptr_array_index(lines, 0));
         if (!g_str_equal(text, cases[i].line))
             fail_msg("case %zu: \"%s\"", i, text);
     }
@@ -102,10 +104,35 @@ static void requests_are_told_with_their_outcome(void **state)
 static void requests_fit_a_terminal(void **state)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *line = line_of(&cases[i], 80);
-        if (g_utf8_strlen(line, -1) > 80)
-            fail_msg("case %zu: \"%s\"", i, line);
+        g_autoptr(GPtrArray) lines = lines_of(&cases[i], 80);
+        for (guint k = 0; k < lines->len; k++)
+            if (g_utf8_strlen(g_ptr_array_index(lines, k), -1) > 80)
+                fail_msg("case %zu: \"%s\"", i, (char *)g_ptr_array_index(lines, k));
     }
+}
+
+/* What it was refused for is what its user wants to read. */
+static void long_answers_go_on_below(void **state)
+{
+    static const Case refused = {KIND(JOB_RESIZE_REQUESTED),
+                                 "",
+                                 "512M",
+                                 "it is slow",
+                                 OUTCOME(REFUSED),
+                                 0,
+                                 "",
+                                 "",
+                                 NULL,
+                                 "it cannot have that: it runs in slack on n1, where it gets no "
+                                 "more than it has"};
+    g_autoptr(GPtrArray) lines = lines_of(&refused, 80);
+    g_ptr_array_add(lines, NULL);
+    g_autofree char *text = g_strjoinv("\n", (char **)lines->pdata);
+    assert_string_equal(
+        text, "2026-03-01 12:00:05  alice  resize: 512M  refused: it cannot have     it is slow\n"
+              "                                          that: it runs in slack on\n"
+              "                                          n1, where it gets no more\n"
+              "                                          than it has");
 }
 
 /* The record has its number alone. */
@@ -129,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_told_with_their_outcome),
         cmocka_unit_test(requests_fit_a_terminal),
+        cmocka_unit_test(long_answers_go_on_below),
         cmocka_unit_test(request_without_its_event_is_told_all_the_same),
     };
     g_setenv("TZ", "UTC", TRUE);
