@@ -364,12 +364,29 @@ static void print_start(const Berth__Task *task)
     berth_print_field("Went on", went_on);
 }
 
-static void print_task(const Berth__Task *task)
+/* Who pays for that time: an operator who froze it, or else the job. */
+static void print_frozen(const Berth__Job *job, const Berth__Task *task)
+{
+    g_autofree char *since = berth_format_time(task->frozen_usec);
+    guint64 limit_usec = job->time_limit_sec * (guint64)G_USEC_PER_SEC;
+    guint64 used_usec = berth_task_used_usec(task, (guint64)g_get_real_time());
+    gboolean is_free = task->reason == BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
+    g_autofree char *left =
+        berth_format_duration_sec((limit_usec - MIN(limit_usec, used_usec)) / G_USEC_PER_SEC);
+    if (since == NULL)
+        return;
+    if (task->to_disk || task->state != BERTH__JOB_STATE__SUSPENDED || limit_usec == 0)
+        berth_print_fieldf("Frozen since", "%s%s", since, task->to_disk ? ", to disk" : "");
+    else
+        berth_print_fieldf("Frozen since", "%s; its time limit %s: %s left", since,
+                           is_free ? "stands still, too" : "goes on", left);
+}
+
+static void print_task(const Berth__Job *job, const Berth__Task *task)
 {
     g_autofree char *end = berth_format_time(task->end_usec);
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *planned = berth_format_time(task->planned_usec);
-    g_autofree char *frozen = berth_format_time(task->frozen_usec);
     berth_print_field("Reason", reason);
     if (planned != NULL)
         berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
@@ -385,8 +402,7 @@ static void print_task(const Berth__Task *task)
     print_short(task);
     print_move(task->moved);
     print_start(task);
-    if (frozen != NULL)
-        berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");
+    print_frozen(job, task);
     print_checkpoints(task);
     berth_print_field("Ended", end);
     print_used(task);
@@ -469,7 +485,7 @@ static void print_named_tasks(const Berth__Job *job)
     for (size_t i = 0; i < job->n_tasks; i++) {
         g_autofree char *name = berth_task_format(job, job->tasks[i]);
         berth_print_field(name, berth_job_state_name(job->tasks[i]->state));
-        print_task(job->tasks[i]);
+        print_task(job, job->tasks[i]);
     }
 }
 
@@ -521,7 +537,7 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks,
         print_failed_tasks(job, failed);
         print_open_tasks(job);
     } else if (task != NULL) {
-        print_task(task);
+        print_task(job, task);
     }
     berth_requests_print(job);
 }

@@ -273,7 +273,7 @@ gint64 berth_core_limit_usec(BerthCore *core, guint64 number, guint32 index)
     const CoreJob *job = core_job_get(core, number);
     const CoreTask *task = job != NULL ? core_job_task(job, index) : NULL;
     if (task == NULL || job->class->shape.time_limit_usec == 0 ||
-        task->record.phase != BERTH_GUEST_RUNNING || task->record.state != BERTH_JOB_RUNNING)
+        task->record.phase != BERTH_GUEST_RUNNING || berth_job_state_is_final(task->record.state))
         return G_MAXINT64;
     return core_charge_known_end_usec(core, task);
 }

@@ -81,9 +81,9 @@ gint64 berth_core_next_look_usec(BerthCore *core);
 void berth_core_add_guests_of(BerthCore *core, guint32 node, GArray *guests);
 /* Jobs that could start, if there were room and it were their turn. */
 guint64 berth_core_n_waiting(BerthCore *core);
-/* When the time limit of a running task has passed, if it loses no more time to others on its node than
+/* When the time limit of a task that runs, or stands still while its limit goes on, has passed, if it loses no more time to others on its node than
  * is known by its latest reports, so that it does not swing with what these say;
- * G_MAXINT64 = it has none, or does not run. */
+ * G_MAXINT64 = it has none, or does neither. */
 gint64 berth_core_limit_usec(BerthCore *core, guint64 job, guint32 task);
 
 /* What a drain of NODE would do with each guest there, by their ids; NODE need not be drained. */

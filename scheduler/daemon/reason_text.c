@@ -73,23 +73,30 @@ static char *time_text(const BerthReasonFacts *facts)
     return g_strdup_printf("it reached its time limit of %s; ask for more with --time", limit);
 }
 
+/* It keeps others from its memory meanwhile. */
+static const char *still_text(const BerthReasonFacts *facts)
+{
+    return facts->time_limit_sec > 0 ? "stands still, while its time limit goes on"
+                                     : "stands still";
+}
+
 /* Of one that may have more. In slack it gets none: it is backed first. */
 static char *below_ceiling_text(const BerthReasonFacts *facts)
 {
     if (facts->is_opportunistic)
         return g_strdup_printf(
             "it needs more than its %" G_GUINT64_FORMAT
-            " MiB of memory, and gets no more in slack: it stands still; when its node or another "
+            " MiB of memory, and gets no more in slack: it %s; when its node or another "
             "one can back all of it, it is given more there, up to %" G_GUINT64_FORMAT
             " MiB, and goes on; berth resize --memory moves it to one that can now, if there is "
             "any, berth thaw lets it go on as it is",
-            facts->memory_mib, facts->memory_max_mib);
+            facts->memory_mib, still_text(facts), facts->memory_max_mib);
     return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT
-                           " MiB of memory, for more there was no room, and it stands "
-                           "still; when there is some, it is given more, up to %" G_GUINT64_FORMAT
+                           " MiB of memory, for more there was no room, and it %s; when "
+                           "there is some, it is given more, up to %" G_GUINT64_FORMAT
                            " MiB, and goes on; berth resize --memory gives it what little there "
                            "is, berth thaw lets it go on as it is",
-                           facts->memory_mib, facts->memory_max_mib);
+                           facts->memory_mib, still_text(facts), facts->memory_max_mib);
 }
 
 /* Why it was done something to; or, of one that stands still, what lets it go on. */
@@ -101,10 +108,9 @@ static char *at_limit_text(const BerthReasonFacts *facts)
         return below_ceiling_text(facts);
     return g_strdup_printf(
         "it needs more than its %" G_GUINT64_FORMAT " MiB of memory, which "
-        "is all that it may have (a larger --memory-max at submission is more), and stands "
-        "still; "
+        "is all that it may have (a larger --memory-max at submission is more), and %s; "
         "berth thaw lets it go on as it is, slowly, or until its kernel ends processes",
-        facts->memory_mib);
+        facts->memory_mib, still_text(facts));
 }
 
 /* Why something was done to a guest. */

@@ -11,6 +11,8 @@ typedef struct {
     ScriptedDaemon daemon;
     Berth__JobState state;
     gboolean to_disk;
+    Berth__Reason reason;
+    guint64 start_usec, frozen_usec;
     Berth__JobSpec *spec; /* or NULL */
 } Script;
 
@@ -50,6 +52,9 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     task.job = job.id = request->job;
     task.state = job.state = script->state;
     task.to_disk = script->to_disk;
+    task.reason = script->reason;
+    task.start_usec = script->start_usec;
+    task.frozen_usec = script->frozen_usec;
     task.node = (char *)"n1";
     task.usage = &usage;
     job.name = (char *)"measured";
@@ -194,6 +199,23 @@ static void job_that_has_ended_is_shown_with_what_it_used_in_all(void **state)
                               "Network          3M received, 4M sent\n");
 }
 
+/* Its time limit is an hour, of which it has run for half a minute. */
+static void job_that_stands_still_is_shown_with_what_becomes_of_its_time(void **state)
+{
+    Script *script = *state;
+    script->frozen_usec = (guint64)g_get_real_time() - 600 * G_USEC_PER_SEC;
+    script->start_usec = script->frozen_usec - 30 * G_USEC_PER_SEC;
+    script->reason = BERTH__REASON__REASON_AT_LIMIT;
+    g_autofree char *text = shown(script, BERTH__JOB_STATE__SUSPENDED, FALSE);
+    assert_contains(
+        text, "; its time limit goes on: 00:49:"); /* of an hour, less half a minute and ten */
+    script->reason = BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
+    g_autofree char *free = shown(script, BERTH__JOB_STATE__SUSPENDED, FALSE);
+    assert_contains(free, "; its time limit stands still, too: 00:59:30 left\n");
+    g_autofree char *saved = shown(script, BERTH__JOB_STATE__SUSPENDED, TRUE);
+    assert_contains(saved, ", to disk\n");
+}
+
 /* At its ceiling nobody can give it more, and its kernel is faster than who would freeze it. */
 static void job_is_shown_with_what_becomes_of_it_at_its_limit(void **state)
 {
@@ -223,6 +245,7 @@ static void job_is_shown_with_what_becomes_of_it_at_its_limit(void **state)
         g_autofree char *text = shown(script, BERTH__JOB_STATE__RUNNING, FALSE);
         assert_contains(text, cases[i].line);
     }
+    script->spec = NULL;
 }
 
 static char *shown_node(Script *script, const char *name)
@@ -262,6 +285,7 @@ int main(void)
         SCRIPTED(job_that_runs_is_shown_with_all_that_was_measured),
         SCRIPTED(job_that_stands_still_is_shown_as_it_was_when_it_was_frozen),
         SCRIPTED(job_that_has_ended_is_shown_with_what_it_used_in_all),
+        SCRIPTED(job_that_stands_still_is_shown_with_what_becomes_of_its_time),
         SCRIPTED(job_is_shown_with_what_becomes_of_it_at_its_limit),
         SCRIPTED(node_is_shown_with_all_that_was_measured),
         SCRIPTED(node_that_lacked_memory_says_until_when_it_is_spared),

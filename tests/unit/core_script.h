@@ -25,7 +25,7 @@
  *   doubted JOB SERIAL [ran=SECONDS]  the checkpoint that may have been made; 0: none
  *   missed JOB SECONDS        when a checkpoint was last due for which there was no space
  *   needs JOB MIB             of memory, that its guest is predicted to need
- *   limit JOB SECONDS         when it is at its time limit, as far as is known
+ *   limit JOB SECONDS|never   when it is at its time limit, as far as is known
  *   holds JOB VCPUS MIB       what is held for its guest
  *   short JOB SECONDS|never   since when it lacks memory, and goes on all the same
  *   waits JOB WHAT...         for what it waits: need=VCPUS/MIB, before=N:JOB,JOB, open=N, nearest=NODE:VCPUS/MIB, closed=NODE,NODE,

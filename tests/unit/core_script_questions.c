@@ -152,7 +152,9 @@ static void ask_limit(Script *script)
     gint64 limit_usec =
         berth_core_limit_usec(script->core, core_script_number(script, script->words[1]), 0);
     gint64 expected =
-        SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
+        g_str_equal(script->words[2], "never")
+            ? G_MAXINT64
+            : SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
     if (limit_usec != expected)
         fail_msg("%s: it is %" G_GINT64_FORMAT, script->line,
                  (limit_usec - SECOND_0_USEC) / G_USEC_PER_SEC);

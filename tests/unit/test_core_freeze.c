@@ -29,6 +29,26 @@ static void freeze_stops_what_runs_until_it_is_thawed(void **state)
         "? 1 COMPLETED none releasing\n");
 }
 
+/* But not that of one that an operator froze: nobody knows when it comes. */
+static void time_limit_of_who_stands_still_is_known(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "limit 1 100\n"
+        "freeze 1 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "limit 1 100\n"
+        "at 10\n"
+        "limit 1 100\n"
+        "thaw 1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "limit 1 100\n"
+        "freeze 1 op -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "limit 1 never\n");
+}
+
 static void freeze_needs_something_that_runs(void **state)
 {
     run("node 1 1 1000\n"
@@ -318,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freeze_stops_what_runs_until_it_is_thawed),
+        cmocka_unit_test(time_limit_of_who_stands_still_is_known),
         cmocka_unit_test(freeze_needs_something_that_runs),
         cmocka_unit_test(freeze_waits_until_the_guest_can_stand_still),
         cmocka_unit_test(freeze_of_an_operator_is_an_operators_to_end),

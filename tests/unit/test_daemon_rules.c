@@ -129,6 +129,14 @@ static const ReasonCase reasons[] = {
      "it needs more than its 64 MiB of memory, which is all that it may have (a larger "
      "--memory-max at submission is more), and stands still; berth thaw lets it go on as it is, "
      "slowly, or until its kernel ends processes"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 64,
+      .time_limit_sec = 3600,
+      .is_suspended = TRUE},
+     "it needs more than its 64 MiB of memory, which is all that it may have (a larger "
+     "--memory-max at submission is more), and stands still, while its time limit goes on; berth "
+     "thaw lets it go on as it is, slowly, or until its kernel ends processes"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT}, "it was at the limit of its memory"},
     {{.reason = BERTH__REASON__REASON_DEPENDENCY_NEVER},
      "a job that it comes after did not end as it must have"},
