@@ -169,7 +169,8 @@ static void enter_running(BerthGuest *guest)
     guest->request = NULL;
     berth_message_free(guest->record == NULL ? NULL : &guest->record->base);
     guest->record = NULL;
-    berth_guest_begin_rates(guest); /* its boot is not its command's */
+    if (!guest->is_adopted)
+        berth_guest_begin_rates(guest); /* its boot is not its command's */
     berth_guest_touch(guest);
 }
 
@@ -547,6 +548,7 @@ void berth_guest_domain_started(BerthGuest *guest)
 /* Its clock stood still: a new session sets it. */
 void berth_guest_domain_resumed(BerthGuest *guest)
 {
+    berth_guest_begin_rates_now(guest);
     if (guest->channel != NULL)
         berth_guest_channel_renew(guest->channel);
 }

@@ -35,6 +35,8 @@ typedef struct {
     void (*measured)(BerthGuest *guest, guint64 cpu_usec, gpointer user_data);
     /* It has come near a limit. */
     void (*pressed)(BerthGuest *guest, gpointer user_data);
+    /* It is to be looked at sooner than it was (berth_guest_pace()). */
+    void (*hurried)(BerthGuest *guest, gpointer user_data);
     /* A QEMU has failed: why it was this host's kernel that ended it (transfer none); NULL: it was not, as far as is known. */
     const char *(*why_killed)(gpointer user_data);
     /* Nothing of it is left: free it. */

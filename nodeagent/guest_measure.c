@@ -29,7 +29,7 @@ static guint usage_msec(const BerthGuest *guest)
     return guest->is_memory_near ? MIN(msec, STEADY_MSEC) : msec;
 }
 
-/* Whoever stands still reads nothing, and hears it when it goes on. */
+/* Whoever stands still reads nothing, and is asked anew when it has gone on. */
 static void ask(BerthGuest *guest)
 {
     if (guest->channel != NULL && !guest->is_frozen)
@@ -55,20 +55,40 @@ static void set_paces(BerthGuest *guest, gint64 now_usec)
         ask(guest);
 }
 
-void berth_guest_wake(BerthGuest *guest)
+static void rouse(BerthGuest *guest)
 {
     berth_pace_set(&guest->memory_pace, MAX(guest->memory_pace.kind, BERTH_PACE_NORMAL),
                    g_get_monotonic_time());
+}
+
+void berth_guest_wake(BerthGuest *guest)
+{
+    rouse(guest);
     ask(guest);
 }
 
+/* That libvirt has let it go may not be known yet: it has answered, and reads. */
+void berth_guest_ask_anew(BerthGuest *guest)
+{
+    rouse(guest);
+    guest->is_usage_due = TRUE;
+    berth_guest_channel_measure(guest->channel, usage_msec(guest));
+}
+
+/* What is not near a limit is told of with all that have gone on of late, so that many cost no more than a few. */
 void berth_guest_note_usage(BerthGuest *guest)
 {
     gboolean was_near = guest->pace.kind == BERTH_PACE_NEAR;
+    gboolean was_due = guest->is_usage_due;
     guest->asked_mib = guest->usage.host_memory_mib;
+    guest->is_usage_due = FALSE;
     set_paces(guest, g_get_monotonic_time());
+    if (was_due)
+        berth_pace_hurry(&guest->pace);
     if (!was_near && guest->pace.kind == BERTH_PACE_NEAR)
         guest->context->pressed(guest, guest->context->user_data);
+    else if (was_due)
+        guest->context->hurried(guest, guest->context->user_data);
 }
 
 guint berth_guest_usage_msec(const BerthGuest *guest)
@@ -143,6 +163,19 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
 void berth_guest_begin_rates(BerthGuest *guest)
 {
     berth_rates_reset(&guest->rates);
+}
+
+/* As a look: the next one says how fast the counters have risen since. */
+void berth_guest_begin_rates_now(BerthGuest *guest)
+{
+    gint64 now_usec = g_get_monotonic_time();
+    BerthQemuUsage counts;
+    if (!berth_guest_has_domain(guest) || !read_counts(guest, &counts))
+        return;
+    take_counts(guest, &counts);
+    berth_rates_reset(&guest->rates);
+    (void)berth_rates_add(&guest->rates, now_usec, &counts, 0);
+    berth_pace_looked(&guest->pace, now_usec);
 }
 
 void berth_guest_find_threads(BerthGuest *guest)

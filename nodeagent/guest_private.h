@@ -159,6 +159,7 @@ struct BerthGuest {
     BerthPaceMark mark;
     gboolean is_near;        /* a limit, whether or not that is news */
     gboolean is_memory_near; /* ... of its memory */
+    gboolean is_usage_due;   /* it has gone on, and has not said since what it uses */
     guint64 asked_mib;       /* of its memory, that its host held when it measured itself last */
 
     /* What there is to report. */
@@ -323,8 +324,13 @@ void berth_guest_note_usage(BerthGuest *guest);
 guint berth_guest_usage_msec(const BerthGuest *guest);
 /* It is to say now what it uses, and often for a while. */
 void berth_guest_wake(BerthGuest *guest);
+/* It has answered, and may have been elsewhere, stood still, or had another agent: the same, and the scheduler is told soon of what it
+ * says then. */
+void berth_guest_ask_anew(BerthGuest *guest);
 /* What its QEMU did before says nothing of its command. */
 void berth_guest_begin_rates(BerthGuest *guest);
+/* Its vCPUs go on: what they do is measured from now on. */
+void berth_guest_begin_rates_now(BerthGuest *guest);
 /* Its memory may have been copied, for which QEMU reads all of it, also what is free: the guest is told what its host holds for it
  * (berth_guest_channel_give_back()). */
 void berth_guest_tell_resident(BerthGuest *guest);

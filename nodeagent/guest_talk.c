@@ -106,9 +106,12 @@ static void on_answered(gpointer data)
     if (guest->restore_signal != 0 &&
         berth_guest_channel_signal_command(guest->channel, guest->restore_signal))
         guest->restore_signal = 0;
-    if (!is_new ||
-        guest->is_adopted) /* whatever the session is new for, it may have been copied before */
+    if (!is_new || guest->is_adopted) {
+        /* Whatever the session is new for, it may have stood still, or have been copied before. It does not measure itself while it
+         * gives back. */
+        berth_guest_ask_anew(guest);
         berth_guest_tell_resident(guest);
+    }
     berth_guest_checkpoint_answered(guest);
     guest->context->answered(guest, guest->context->user_data);
 }

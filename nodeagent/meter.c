@@ -274,6 +274,12 @@ void berth_meter_press(BerthMeter *meter, BerthGuest *guest)
     tell_node(meter, NULL, now_usec);
 }
 
+void berth_meter_hurry(BerthMeter *meter)
+{
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(meter->table);
+    arm(meter, guests, g_get_monotonic_time());
+}
+
 void berth_meter_set_intervals(BerthMeter *meter, const BerthPaceIntervals *intervals)
 {
     for (guint i = 0; i < BERTH_N_PACES; i++)

@@ -165,6 +165,25 @@ static void guest_stands_still_until_it_is_stored_who_has_its_disk(void **state)
     assert_goes_on_when_kept(fixture, restored(fixture));
 }
 
+/* Whatever was found of it while it stood still, when it could hear nothing. */
+static void guest_that_goes_on_is_asked_at_once_what_it_uses(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    start(fixture, &answer);
+    BerthGuest *guest = restored(fixture);
+    fixture->peer = fake_guest_new(guest->channel_path);
+    fixture->peer->has_task = fixture->peer->is_running = TRUE;
+    run_until(answer.is_given && guest->clients.known != NULL);
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    run_until(fixture->peer->hellos > 0);
+    guint measures = fixture->peer->measures;
+    keep(fixture, guest);
+    run_until(fixture->peer->measures > measures);
+    assert_int_equal(fixture->peer->measure_msec, 2000);
+}
+
 /* ... also when another agent has come meanwhile: it was not frozen by anybody. */
 static void next_agent_knows_why_a_guest_stands_still(void **state)
 {
@@ -467,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(guest_goes_on_from_a_checkpoint),
         TEST(guest_stands_still_until_it_is_stored_who_has_its_disk),
+        TEST(guest_that_goes_on_is_asked_at_once_what_it_uses),
         TEST(next_agent_knows_why_a_guest_stands_still),
         TEST(next_agent_knows_that_a_guest_has_gone_on),
         TEST(guest_that_stands_still_is_told_again),

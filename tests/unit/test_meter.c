@@ -275,6 +275,52 @@ static void guest_with_more_vcpus_is_looked_at_anew(void **state)
     run_until(fixture->hypervisor->finds > finds);
 }
 
+/* It stood still, and what it had to say of itself and how fast it worked are of before. */
+static void guest_that_goes_on_is_told_of_soon(void **state)
+{
+    static const BerthPaceIntervals slow = {{60000, 60000, 1000}};
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    berth_meter_set_intervals(fixture->agent->meter, &slow);
+    const BerthGuest *guest = agent_fixture_guest(fixture);
+    say_available(fixture, 40);
+    guint measures = fixture->peer->measures;
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_RESUMED);
+    run_until(fixture->peer->measures > measures);
+    assert_int_equal(fixture->peer->measure_msec, 2000);
+    fixture->hypervisor->counts.cpu_usec += G_USEC_PER_SEC;
+    say_available(fixture, 30);
+    run_until(guest->usage.rate_msec > 0); /* from when it went on */
+    assert_in_range(guest->usage.rate_msec, 500, 5000);
+    assert_true(guest->usage.cpu_milli > 0);
+}
+
+/* Its sessions are its own to end. */
+static void
+guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit(void **state)
+{
+    static const BerthPaceIntervals slow = {{60000, 60000, 1000}};
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    g_clear_pointer(&fixture->agent->meter, berth_meter_free);
+    fixture->agent->meter =
+        berth_meter_new(fixture->agent->table, fixture->hypervisor, &fixture->config,
+                        fixture->agent->backstop, on_measured, &heard);
+    berth_meter_set_intervals(fixture->agent->meter, &slow);
+    assert_int_equal(heard.told, 1);
+    guint measures = fixture->peer->measures;
+    for (guint i = 1; i <= 20; i++) {
+        berth_guest_channel_renew(agent_fixture_guest(fixture)->channel);
+        run_until(fixture->peer->measures == measures + i);
+        say_available(fixture, 30 + i);
+    }
+    assert_int_equal(heard.told, 1);
+    run_until(heard.told == 2);
+    agent_fixture_pass(1500);
+    assert_int_equal(heard.told, 2);
+}
+
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
@@ -293,6 +339,8 @@ int main(void)
         TEST(traffic_is_asked_for_rarely_and_states_when_one_stops),
         TEST(states_that_were_not_learnt_are_asked_for_again),
         TEST(guest_with_more_vcpus_is_looked_at_anew),
+        TEST(guest_that_goes_on_is_told_of_soon),
+        TEST(guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
