@@ -31,20 +31,22 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
 {
     gboolean can_compare = entry->measured_usec != 0 && entry->measured_usec < now_usec &&
                            usage->cpu_usec >= entry->cpu_seen_usec;
+    gboolean is_enough = entry->measured_usec == 0 && usage->rate_msec > 0;
     guint64 available_mib = MIN(usage->memory_available_mib, usage->memory_total_mib);
     if (!runs) { /* its boot is not its command's */
         entry->starved_seen_usec = usage->starved_usec;
         entry->measured_usec = 0;
         return FALSE;
     }
-    if (!can_compare || usage->memory_total_mib == 0) {
+    if ((!can_compare && !is_enough) || usage->memory_total_mib == 0) {
         note(entry, usage, now_usec);
         return FALSE;
     }
     /* Reports come after pauses of any length, and what is used now is not the mean since the last one: the node
      * says it, if it knows. */
-    guint32 mean_milli =
-        cpu_milli(usage->cpu_usec - entry->cpu_seen_usec, now_usec - entry->measured_usec);
+    guint32 mean_milli = can_compare ? cpu_milli(usage->cpu_usec - entry->cpu_seen_usec,
+                                                 now_usec - entry->measured_usec)
+                                     : 0;
     *out_usage = (BerthCoreUsage){
         .cpu_milli = usage->rate_msec > 0 ? usage->cpu_milli : mean_milli,
         .memory_used_mib = usage->memory_total_mib - available_mib,

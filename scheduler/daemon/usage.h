@@ -9,8 +9,8 @@
  * time. Pure.
  *
  * Notes in ENTRY what was counted at NOW_USEC. FALSE: there is nothing for the core yet, as nothing
- * can be compared with: the first report of a guest since its command runs (RUNS), or since berthd was restarted; or it
- * has not measured its memory. What the guest was starved of meanwhile is in the next one; while its command does not run it
+ * can be compared with: the first report of a guest since its command runs (RUNS), or since berthd was restarted, if its node
+ * does not know its rates yet; or it has not measured its memory. What the guest was starved of meanwhile is in the next one; while its command does not run it
  * is nobody's loss, and what it uses to boot says nothing of what it needs. */
 gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
                              gint64 now_usec, BerthCoreUsage *out_usage);

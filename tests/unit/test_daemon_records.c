@@ -744,6 +744,20 @@ static void usage_of_a_node_that_knows_its_rates_is_as_it_says(void **state)
     assert_int_equal(out.starved_usec, 0);
 }
 
+/* It has gone on from a checkpoint, or berthd was restarted: the core decides on it now. */
+static void first_usage_of_a_node_that_knows_its_rates_is_enough(void **state)
+{
+    BerthTaskEntry entry = {.starved_seen_usec = 500000};
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(9000000, 700000);
+    usage.rate_msec = 1000;
+    usage.cpu_milli = 200;
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 11 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 200);
+    assert_int_equal(out.memory_used_mib, 100);
+    assert_int_equal(out.starved_usec, 200000);
+}
+
 static void node_usage_of_one_that_tells_of_changes_is_as_it_says(void **state)
 {
     g_autoptr(BerthNodeTable) nodes = berth_node_table_new();
@@ -986,6 +1000,7 @@ int main(void)
         cmocka_unit_test(dirty_rate_is_the_most_that_the_latest_move_showed),
         cmocka_unit_test(node_usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_node_that_knows_its_rates_is_as_it_says),
+        cmocka_unit_test(first_usage_of_a_node_that_knows_its_rates_is_enough),
         cmocka_unit_test(node_usage_of_one_that_tells_of_changes_is_as_it_says),
         cmocka_unit_test(usage_after_a_restart_has_all_starvation_once),
         cmocka_unit_test(usage_that_goes_back_is_begun_anew),
