@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the conversation with one guest, but for the sending of its task (task_sender.c) and for the commands
- * beside it (guest_execs.c). Connections
+/* Owns the conversation with one guest, but for the sending of its task (task_sender.c), for what it is told when there is
+ * room (guest_outbox.c), and for the commands beside it (guest_execs.c). Connections
  * come and go below it, sessions with them; what lasts is in the log writer (output) and in its owner
  * (phase).
  *
  * Invariants: nothing of another session changes anything; output is taken only where it continues
- * what was taken; an acknowledgement never runs ahead of what is durable; the end is passed on only
- * when every byte before it is durable. */
+ * what was taken; the end is passed on only when every byte before it is durable. */
 #include <config.h>
 
 #include "nodeagent/guest_channel.h"
@@ -24,6 +23,7 @@
 #include "common/error.h"
 #include "nodeagent/allowance.h"
 #include "nodeagent/guest_link.h"
+#include "nodeagent/guest_outbox.h"
 #include "nodeagent/task_sender.h"
 
 /* A Hello without an answer is said again after this long, then after twice as long ... */
@@ -56,13 +56,11 @@ struct BerthGuestChannel {
     BerthLogWriter *writer;
     guint64 acked_max[BERTH_N_STREAMS];
     gboolean may_be_cut; /* a frame of ours, or of an agent before us, may lie there unfinished */
-    guint usage_interval_msec;
-    gboolean is_measure_due; /* the guest was not told of that yet */
-    guint64 resident_mib;    /* that it is to be told of yet; 0: of nothing */
     guint stall_msec;
     guint64 memory_max_mib;
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
+    BerthGuestOutbox *outbox;
     BerthTaskSender *sender;
     BerthGuestExecs *execs;
     guint signal; /* 0 = none */
@@ -85,7 +83,6 @@ struct BerthGuestChannel {
     gboolean was_said_again; /* because of its time, on this connection */
     gboolean was_open;       /* in any session: the writer's streams have their start */
     guint64 expected[BERTH_N_STREAMS];
-    guint64 acked[BERTH_N_STREAMS];
     BerthAllowance noise;
     BerthAllowance output;
     gboolean is_output_limited;
@@ -107,56 +104,6 @@ static gboolean has_room(const BerthGuestChannel *channel)
     return berth_guest_link_queued(channel->link) < SEND_WINDOW_BYTES;
 }
 
-/* Acknowledges what is durable; without room for that, all of it at once when there is. */
-static void send_ack(BerthGuestChannel *channel)
-{
-    if (!has_room(channel))
-        return;
-    guint64 durable[BERTH_N_STREAMS];
-    gboolean is_news = FALSE;
-    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        durable[i] = berth_log_writer_durable(channel->writer, i);
-        is_news = is_news || durable[i] > channel->acked[i];
-        channel->acked[i] = durable[i];
-    }
-    if (!is_news)
-        return;
-    Berth__ToGuest__Ack ack = BERTH__TO_GUEST__ACK__INIT;
-    ack.stdout_bytes = durable[BERTH_STDOUT];
-    ack.stderr_bytes = durable[BERTH_STDERR];
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_ACK;
-    message.ack = &ack;
-    send_message(channel, &message);
-}
-
-/* As an acknowledgement: when there is room. */
-static void send_measure(BerthGuestChannel *channel)
-{
-    if (!channel->is_measure_due || !channel->is_open || !has_room(channel))
-        return;
-    Berth__ToGuest__Measure body = BERTH__TO_GUEST__MEASURE__INIT;
-    body.interval_msec = channel->usage_interval_msec;
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
-    message.measure = &body;
-    channel->is_measure_due = FALSE;
-    send_message(channel, &message);
-}
-
-static void send_give_back(BerthGuestChannel *channel)
-{
-    if (channel->resident_mib == 0 || !channel->is_open || !has_room(channel))
-        return;
-    Berth__ToGuest__GiveBack body = BERTH__TO_GUEST__GIVE_BACK__INIT;
-    body.resident_mib = channel->resident_mib;
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_GIVE_BACK;
-    message.give_back = &body;
-    channel->resident_mib = 0;
-    send_message(channel, &message);
-}
-
 static void send_signal(BerthGuestChannel *channel, guint signal, gboolean command_only)
 {
     Berth__ToGuest__Signal body = BERTH__TO_GUEST__SIGNAL__INIT;
@@ -176,7 +123,7 @@ static void end_session(BerthGuestChannel *channel)
     if (channel->is_open && g_get_monotonic_time() - channel->open_usec > GOOD_SESSION_USEC)
         berth_backoff_reset(&channel->connect_backoff);
     channel->is_open = FALSE;
-    channel->resident_mib = 0;
+    berth_guest_outbox_pause(channel->outbox);
     berth_task_sender_pause(channel->sender);
     berth_guest_execs_pause(channel->execs);
     g_clear_handle_id(&channel->hello_source, g_source_remove);
@@ -234,7 +181,7 @@ static void say_hello(BerthGuestChannel *channel)
     channel->session = (guint64)g_random_int() << 32 | g_random_int();
     hello.session = channel->session;
     hello.clock_usec = (guint64)g_get_real_time();
-    hello.usage_interval_msec = channel->usage_interval_msec;
+    hello.usage_interval_msec = berth_guest_outbox_hello(channel->outbox);
     hello.stall_msec = channel->stall_msec;
     hello.memory_max_mib = channel->memory_max_mib;
     g_autoptr(GArray) execs = berth_guest_execs_ids(channel->execs);
@@ -244,7 +191,6 @@ static void say_hello(BerthGuestChannel *channel)
     message.body_case = BERTH__TO_GUEST__BODY_HELLO;
     message.hello = &hello;
     send_message(channel, &message);
-    channel->is_measure_due = FALSE;
     channel->hellos++;
     channel->hello_usec = g_get_monotonic_time();
     channel->hello_source = g_timeout_add_once(channel->hello_msec, on_hello_due, channel);
@@ -282,11 +228,10 @@ static void open_session(BerthGuestChannel *channel, const Berth__FromGuest__Sta
     for (guint i = 0; i < BERTH_N_STREAMS; i++) {
         if (!channel->was_open)
             berth_log_writer_set_start(channel->writer, i, acked[i]);
-        channel->expected[i] = channel->acked[i] = acked[i];
+        channel->expected[i] = acked[i];
     }
     channel->was_open = TRUE;
-    send_ack(channel);
-    send_measure(channel); /* it was asked for after Hello */
+    berth_guest_outbox_begin(channel->outbox, acked);
     renew_signal(channel, state->signal);
     channel->funcs->answered(channel->user_data);
 }
@@ -490,10 +435,7 @@ static void on_noise(gsize bytes, gpointer data)
 static void on_drained(gpointer data)
 {
     BerthGuestChannel *channel = data;
-    if (channel->is_open)
-        send_ack(channel);
-    send_measure(channel);
-    send_give_back(channel);
+    berth_guest_outbox_go_on(channel->outbox);
     berth_task_sender_go_on(channel->sender);
     berth_guest_execs_go_on(channel->execs);
 }
@@ -583,6 +525,7 @@ static void sender_failed(const char *message, gpointer data)
 BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config,
                                            const BerthGuestChannelFuncs *funcs, gpointer user_data)
 {
+    static const BerthGuestOutboxFuncs outbox_funcs = {has_room_for_more, send_for};
     static const BerthTaskSenderFuncs sender_funcs = {has_room_for_more, send_for, sender_delayed,
                                                       sender_failed};
     static const BerthGuestExecsFuncs execs_funcs = {has_room_for_more, send_for};
@@ -591,7 +534,6 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->writer = config->writer;
     memcpy(channel->acked_max, config->acked_max, sizeof channel->acked_max);
     channel->may_be_cut = config->is_adopted;
-    channel->usage_interval_msec = config->usage_interval_msec;
     channel->stall_msec = config->stall_msec;
     channel->memory_max_mib = config->memory_max_mib;
     channel->hello_msec = HELLO_MSEC;
@@ -604,6 +546,8 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->funcs = funcs;
     channel->user_data = user_data;
     channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
+    channel->outbox =
+        berth_guest_outbox_new(config->writer, config->usage_interval_msec, &outbox_funcs, channel);
     channel->sender = berth_task_sender_new(&sender_funcs, channel);
     channel->execs = berth_guest_execs_new(&execs_funcs, channel);
     channel->connect_source = g_idle_add_once(on_connect_due, channel);
@@ -620,6 +564,7 @@ void berth_guest_channel_free(BerthGuestChannel *channel)
     berth_guest_execs_fail(channel->execs, reason);
     g_clear_handle_id(&channel->connect_source, g_source_remove);
     g_clear_handle_id(&channel->rest_source, g_source_remove);
+    berth_guest_outbox_free(channel->outbox);
     berth_task_sender_free(channel->sender);
     berth_guest_execs_free(channel->execs);
     g_free(channel->socket_path);
@@ -648,21 +593,17 @@ gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint si
 
 void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interval_msec)
 {
-    channel->usage_interval_msec = usage_interval_msec;
-    channel->is_measure_due = TRUE;
-    send_measure(channel);
+    berth_guest_outbox_measure(channel->outbox, usage_interval_msec);
 }
 
 void berth_guest_channel_give_back(BerthGuestChannel *channel, guint64 resident_mib)
 {
-    channel->resident_mib = resident_mib;
-    send_give_back(channel);
+    berth_guest_outbox_give_back(channel->outbox, resident_mib);
 }
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)
 {
-    if (channel->is_open)
-        send_ack(channel);
+    berth_guest_outbox_go_on(channel->outbox);
     choose_reading(channel);
 }
 
