@@ -225,6 +225,14 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
 
 /* --- those that there are -------------------------------------------------------------------- */
 
+/* NULL: it did not go on after it, as it was to be put back elsewhere, or it stood still before. */
+static char *pause_text(const Berth__Checkpoint *checkpoint)
+{
+    return checkpoint->pause_usec == 0
+               ? NULL
+               : g_strdup_printf("%.3f s", (double)checkpoint->pause_usec / 1e6);
+}
+
 static void add_row(BerthTable *table, const Berth__Job *job, const Berth__Task *task,
                     const Berth__Checkpoint *checkpoint)
 {
@@ -240,7 +248,7 @@ static void add_row(BerthTable *table, const Berth__Job *job, const Berth__Task 
                                                  : g_strdup("-"));
     berth_table_add(table, berth_format_size_mib(checkpoint->memory_bytes >> 20));
     berth_table_add(table, berth_format_size_mib(checkpoint->disk_bytes >> 20));
-    berth_table_add(table, g_strdup_printf("%.3f s", (double)checkpoint->pause_usec / 1e6));
+    berth_table_add(table, pause_text(checkpoint));
     berth_table_add(table, g_strdup(checkpoint->node));
     berth_table_add(table, g_strdup(berth_reason_name(checkpoint->reason)));
 }

@@ -14,6 +14,7 @@ typedef struct {
     Berth__Reason reason;
     guint64 start_usec, frozen_usec;
     Berth__JobSpec *spec; /* or NULL */
+    gboolean has_checkpoints;
 } Script;
 
 static Berth__Usage usage_of_all(void)
@@ -42,11 +43,24 @@ static Berth__Usage usage_of_all(void)
     return usage;
 }
 
+static Berth__Checkpoint checkpoint_of(guint32 serial, guint64 pause_usec)
+{
+    Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    checkpoint.serial = serial;
+    checkpoint.taken_usec = G_USEC_PER_SEC;
+    checkpoint.pause_usec = pause_usec;
+    checkpoint.node = (char *)"n1";
+    checkpoint.reason = BERTH__REASON__REASON_DRAIN;
+    return checkpoint;
+}
+
 static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
                    Berth__Job_Closure closure, void *closure_data)
 {
     const Script *script = (const Script *)(const void *)service;
     Berth__Usage usage = usage_of_all();
+    Berth__Checkpoint live = checkpoint_of(1, 250000), last = checkpoint_of(2, 0);
+    Berth__Checkpoint *checkpoints[] = {&live, &last};
     Berth__Task task = BERTH__TASK__INIT, *tasks[] = {&task};
     Berth__Job job = BERTH__JOB__INIT;
     task.job = job.id = request->job;
@@ -55,6 +69,8 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     task.reason = script->reason;
     task.start_usec = script->start_usec;
     task.frozen_usec = script->frozen_usec;
+    task.checkpoints = checkpoints;
+    task.n_checkpoints = script->has_checkpoints ? G_N_ELEMENTS(checkpoints) : 0;
     task.node = (char *)"n1";
     task.usage = &usage;
     job.name = (char *)"measured";
@@ -248,6 +264,18 @@ static void job_is_shown_with_what_becomes_of_it_at_its_limit(void **state)
     script->spec = NULL;
 }
 
+/* One that a drain has taken is the last that its guest did. */
+static void checkpoint_after_which_the_guest_did_not_go_on_has_no_pause(void **state)
+{
+    Script *script = *state;
+    script->has_checkpoints = TRUE;
+    g_autofree char *text = cli_output_of(cli_start(
+        script->daemon.socket, (const char *const[]){"checkpoint", "ls", "42", NULL}, NULL));
+    assert_contains(text, " 0.250 s  n1 ");
+    assert_contains(text, "       -  n1 ");
+    assert_null(strstr(text, "0.000"));
+}
+
 static char *shown_node(Script *script, const char *name)
 {
     return cli_output_of(
@@ -287,6 +315,7 @@ int main(void)
         SCRIPTED(job_that_has_ended_is_shown_with_what_it_used_in_all),
         SCRIPTED(job_that_stands_still_is_shown_with_what_becomes_of_its_time),
         SCRIPTED(job_is_shown_with_what_becomes_of_it_at_its_limit),
+        SCRIPTED(checkpoint_after_which_the_guest_did_not_go_on_has_no_pause),
         SCRIPTED(node_is_shown_with_all_that_was_measured),
         SCRIPTED(node_that_lacked_memory_says_until_when_it_is_spared),
     };
