@@ -45,15 +45,23 @@ char *berth_reason_format(const Berth__Task *task)
                        is_named && *task->reason_text ? ": " : "", task->reason_text, NULL);
 }
 
+const char *berth_task_start_name(const Berth__Task *task)
+{
+    return task->restoring ? "restoring" : task->booting ? "booting" : NULL;
+}
+
 char *berth_task_format_state(const Berth__Task *task)
 {
+    const char *start = berth_task_start_name(task);
     gboolean is_frozen = task->state == BERTH__JOB_STATE__SUSPENDED && task->frozen_usec != 0;
     g_autofree char *since = berth_format_time(is_frozen ? task->frozen_usec : task->start_usec);
     g_autofree char *reason = berth_reason_format(task);
     const char *place = task->to_disk ? "disk" : task->node;
-    return g_strdup_printf("%s%s%s%s%s%s%s", berth_job_state_name(task->state),
-                           *place != '\0' ? " on " : "", place, since != NULL ? " since " : "",
-                           since != NULL ? since : "", *reason != '\0' ? ": " : "", reason);
+    return g_strdup_printf("%s%s%s%s%s%s%s%s%s%s", berth_job_state_name(task->state),
+                           start != NULL ? " (" : "", start != NULL ? start : "",
+                           start != NULL ? ")" : "", *place != '\0' ? " on " : "", place,
+                           since != NULL ? " since " : "", since != NULL ? since : "",
+                           *reason != '\0' ? ": " : "", reason);
 }
 
 const char *berth_node_state_name(Berth__NodeState state)

@@ -15,6 +15,8 @@ const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
 char *berth_reason_format(const Berth__Task *task);
 /* "RUNNING on n1 since 2026-03-01 12:30:05: evicted": how it stands, in a line. */
 char *berth_task_format_state(const Berth__Task *task);
+/* What is done to the guest of TASK until its command runs: "booting", or "restoring" where it is to go on; NULL: nothing. */
+const char *berth_task_start_name(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
 /* "draining"; "closed": for a reason that lies in the node. Else its state. */
 const char *berth_node_condition_name(const Berth__Node *node);

@@ -55,13 +55,12 @@ static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
         return NULL;
     if (state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
         return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
+    const char *start = berth_task_start_name(task);
+    const char *now = start != NULL ? start : task->checkpointing != 0 ? "saving" : NULL;
+    if (state == BERTH__JOB_STATE__RUNNING && now != NULL)
+        return g_strdup_printf("%s (%s)", task->node, now);
     if (state == BERTH__JOB_STATE__RUNNING)
-        return g_strconcat(task->node,
-                           task->restoring            ? " (restoring)"
-                           : task->booting            ? " (booting)"
-                           : task->checkpointing != 0 ? " (saving)"
-                                                      : "",
-                           NULL);
+        return g_strdup(task->node);
     if (state == BERTH__JOB_STATE__SUSPENDED)
         return g_strdup_printf("%s (%s)", berth_reason_name(task->reason),
                                task->to_disk ? "on disk" : task->node);

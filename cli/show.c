@@ -420,12 +420,18 @@ static void print_task(const Berth__Job *job, const Berth__Task *task)
     }
 }
 
+static void print_state(Berth__JobState state, const char *field, const char *note)
+{
+    berth_print_fieldf(field, "%s%s%s%s", berth_job_state_name(state), note != NULL ? " (" : "",
+                       note != NULL ? note : "", note != NULL ? ")" : "");
+}
+
 /* A job that was cancelled while it was held has kept the mark. */
 static const char *hold_note(const Berth__Job *job, Berth__JobState state)
 {
     if (state != BERTH__JOB_STATE__PENDING)
-        return "";
-    return job->held_by_operator ? " (held by an operator)" : job->held ? " (held)" : "";
+        return NULL;
+    return job->held_by_operator ? "held by an operator" : job->held ? "held" : NULL;
 }
 
 static void print_held(Berth__IndexRange *const *ranges, size_t n_ranges, const char *by)
@@ -484,7 +490,7 @@ static void print_named_tasks(const Berth__Job *job)
 {
     for (size_t i = 0; i < job->n_tasks; i++) {
         g_autofree char *name = berth_task_format(job, job->tasks[i]);
-        berth_print_field(name, berth_job_state_name(job->tasks[i]->state));
+        print_state(job->tasks[i]->state, name, berth_task_start_name(job->tasks[i]));
         print_task(job, job->tasks[i]);
     }
 }
@@ -510,6 +516,7 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks,
 {
     const Berth__Task *task = berth_job_one_task(job, tasks);
     gboolean is_one = job->array == NULL || task != NULL;
+    const char *start = task != NULL ? berth_task_start_name(task) : NULL;
     Berth__JobState state = berth_job_state_of(job, task);
     g_autofree char *name = berth_tasks_format(job->id, is_one ? tasks : NULL);
     g_autofree char *submitted = berth_format_time(job->submit_usec);
@@ -518,7 +525,7 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks,
     berth_print_field("Job", name);
     berth_print_field("Name", job->name);
     berth_print_fieldf("User", "%s (%u)", job->user, job->uid);
-    berth_print_fieldf("State", "%s%s", berth_job_state_name(state), hold_note(job, state));
+    print_state(state, "State", start != NULL ? start : hold_note(job, state));
     berth_print_field("Submitted", submitted);
     berth_print_field("Image", job->image);
     berth_print_fieldf("Reservation", "%u vCPU%s, %s memory", job->vcpus,

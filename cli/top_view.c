@@ -196,10 +196,8 @@ static char *place_text(const Berth__Task *task)
 {
     if (task->stop_usec != 0)
         return g_strdup("ending");
-    if (task->restoring)
-        return g_strdup("restoring");
-    if (task->booting)
-        return g_strdup("booting");
+    if (berth_task_start_name(task) != NULL)
+        return g_strdup(berth_task_start_name(task));
     if (task->migration != NULL)
         return g_strdup_printf("to %s", task->migration->to);
     if (task->checkpointing != 0)

