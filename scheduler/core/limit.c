@@ -220,8 +220,8 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
     CoreNode *to = core_limit_find_place(core, guest, size, CORE_HEEDS_FIRM);
     if (to == NULL)
         return CANNOT;
-    if (guest->is_frozen && guest->move_rest_usec > core->now_usec)
-        return WAITS;
+    if (guest->move_rest_usec > core->now_usec) /* ... in vain so far */
+        return guest->is_frozen ? WAITS : CANNOT;
     if (!is_cool || !core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
         return WAITS;
     core_freeze_goes_on(guest);

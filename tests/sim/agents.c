@@ -463,6 +463,7 @@ void agents_report_usage(World *world)
     guint percent = world_chance(world, world->config.idles ? 1 : 4)
                         ? 100
                         : world_pick(world, world->config.idles ? 15 : 40);
+    gboolean stalls = percent == 100;
     gboolean is_busy = world->config.idles && guest->found.id.job % 3 == 0;
     guint64 capacity_mib = world_host(world, node)->info.capacity.memory_mib;
     guint64 most_mib = guest->size.memory_mib - guest->balloon_mib;
@@ -473,11 +474,12 @@ void agents_report_usage(World *world)
         .cpu_milli = guest->size.vcpus * (is_busy ? 900 : percent * 10),
         .memory_used_mib = used_mib,
         .memory_available_mib = most_mib - used_mib,
-        .memory_pressure_permille = percent == 100 ? 300 : 0,
+        .memory_pressure_permille = stalls ? 300 : 0,
         .cpu_pressure_permille = world_chance(world, 10) ? 300 : 0,
         .starved_usec = world_chance(world, 20) ? world_pick(world, 500000) : 0,
         .touched_mib = caches ? most_mib : used_mib,
     };
+    world_job(world, guest->found.id.job)->stalled[guest->found.id.task] |= stalls;
     driver_handle(world, &event);
     event = (BerthCoreEvent){.kind = BERTH_EVENT_NODE_REPORTED, .node = node};
     event.node_usage.memory_pressure_permille = world_chance(world, 5) ? 300 : 0;

@@ -456,6 +456,14 @@ static void check_caps(World *world, const BerthCoreEffects *effects, guint at)
               action->guest.job);
 }
 
+/* It stands still, or stalls, for want of memory: that does not wait. */
+static gboolean lacks_memory(const Job *job, const BerthCoreAction *action)
+{
+    guint32 index = action->guest.task;
+    return action->reason == BERTH_REASON_AT_LIMIT &&
+           (job->stalled[index] || job->tasks[index].guests[0].is_frozen);
+}
+
 /* What nobody needs leaves a guest alone after each thing that was done to it. */
 static void check_pace(World *world, const BerthCoreAction *action)
 {
@@ -464,7 +472,8 @@ static void check_pace(World *world, const BerthCoreAction *action)
     gboolean can_wait =
         action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_DEFRAGMENT ||
         action->reason == BERTH_REASON_PROMOTION || action->reason == BERTH_REASON_AT_LIMIT;
-    if (action->kind == BERTH_ACTION_MIGRATE && can_wait && job->op_ended_usec[index] > 0)
+    if (action->kind == BERTH_ACTION_MIGRATE && can_wait && !lacks_memory(job, action) &&
+        job->op_ended_usec[index] > 0)
         CHECK(world,
               world->now_usec - job->op_ended_usec[index] >=
                   world->tunings[BERTH_TUNING_COOLDOWN_USEC],
@@ -520,7 +529,9 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
         Job *job = world_job(world, change->job);
         const BerthCoreGuest *now = &job->tasks[change->index].guests[0];
         if (change->old.guests[0].op != BERTH_OP_NONE && now->op == BERTH_OP_NONE &&
-            !change->old.guests[0].waits_for_room && !is_balloon(&change->old.guests[0]))
+            !change->old.guests[0].waits_for_room && !is_balloon(&change->old.guests[0])) {
             job->op_ended_usec[change->index] = world->now_usec;
+            job->stalled[change->index] = FALSE;
+        }
     }
 }

@@ -88,6 +88,7 @@ typedef struct {
     gboolean is_refused;                    /* it never was */
     /* checks only: of its tasks, since the core last began */
     gint64 op_ended_usec[TASKS_MAX];
+    gboolean stalled[TASKS_MAX];    /* since then it has told that it lacks memory */
     gint64 minute_usec[TASKS_MAX];  /* in the minute from then on its guest was moved */
     guint moves[TASKS_MAX];         /* so often */
     gint64 balloon_usec[TASKS_MAX]; /* it was last asked for memory */

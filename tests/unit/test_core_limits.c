@@ -651,6 +651,31 @@ static void guest_that_stalls_moves_in_its_cooldown(void **state)
         "migrated 1.1 -> RESIZE 1.1@1\n");
 }
 
+/* What has failed is not tried again at once: until then there is no room for it. */
+static void guest_that_stalls_and_could_not_move_rests(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 m=400 mmax=800 may-move notify limit=100000 -> START 1.1@1\n"
+        "submit 2 v=2 m=600 limit=100000 -> START 2.1@1\n"
+        "running 1.1\n"
+        "node 2 4 1000\n"
+        "at 10\n"
+        "report 1.1 mem=390 left=10 psi=500 -> MIGRATE 1.1@1>2\n"
+        "migrated 1.1 failed\n"
+        "at 11\n"
+        "report 1.1 mem=390 left=10 psi=500\n"
+        "short 1 11\n"
+        "at 69\n"
+        "report 1.1 mem=390 left=10 psi=500\n"
+        "at 70\n"
+        "report 1.1 mem=390 left=10 psi=500 -> MIGRATE 1.1@1>2\n"
+        "migrated 1.1 failed\n"
+        "at 189\n"
+        "report 1.1 mem=390 left=10 psi=500\n"
+        "at 190\n"
+        "report 1.1 mem=390 left=10 psi=500 -> MIGRATE 1.1@1>2\n");
+}
+
 static void guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step(void **state)
 {
     run("node 1 4 1000\n"
@@ -752,6 +777,7 @@ int main(void)
         cmocka_unit_test(guest_that_stands_still_at_its_limit_moves_to_room_that_came_free),
         cmocka_unit_test(guest_that_stands_still_for_memory_moves_in_its_cooldown),
         cmocka_unit_test(guest_that_stalls_moves_in_its_cooldown),
+        cmocka_unit_test(guest_that_stalls_and_could_not_move_rests),
         cmocka_unit_test(guest_that_stands_still_at_its_limit_makes_do_with_less_than_a_step),
         cmocka_unit_test(guest_that_stalls_makes_do_with_less_than_a_step),
         cmocka_unit_test(guest_in_slack_that_stands_still_is_backed_and_gets_more),
