@@ -35,8 +35,9 @@ guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
 
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
 {
-    gboolean may_need_it =
-        guest->is_opportunistic && core_class_can_checkpoint(core, guest->task->job->class);
+    gboolean will_be_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there;
+    gboolean may_need_it = (guest->is_opportunistic || will_be_there) &&
+                           core_class_can_checkpoint(core, guest->task->job->class);
     guint64 space_mib = may_need_it ? core_checkpoint_space_mib(core, guest) : 0;
     core->space_mib += space_mib - guest->space_mib;
     guest->space_mib = space_mib;
@@ -56,6 +57,14 @@ guint64 core_checkpoint_space_left_mib(const BerthCore *core)
     guint64 given_mib = all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
     guint64 room_mib = room_for_checkpoints_mib(core);
     return MIN(given_mib, room_mib - MIN(room_mib, core->kept_mib + core->space_mib));
+}
+
+gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGuest *guest,
+                                            guint64 beside_mib)
+{
+    return guest->space_mib > 0 || !core_class_can_checkpoint(core, guest->task->job->class) ||
+           core_checkpoint_space_mib(core, guest) + beside_mib <=
+               core_checkpoint_space_left_mib(core);
 }
 
 gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreClass *class)

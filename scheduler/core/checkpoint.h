@@ -8,8 +8,8 @@
 /* That GUEST's memory, as large as it is now, may take: each page with its header (9 bytes of 4096: QEMU's
  * docs/devel/migration.rst; counted as 1/256), and the devices. */
 guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest);
-/* What GUEST may need of that without being asked, while it is in slack and may be checkpointed: to be called whenever its
- * memory, or that, has changed. */
+/* What GUEST may need of that without being asked, while it is in slack, or on its way there, and may be checkpointed: to be called
+ * whenever its memory, or that, has changed. */
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest);
 /* Storage has so much left. */
 void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib);
@@ -18,6 +18,9 @@ void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib);
 guint64 core_checkpoint_space_left_mib(const BerthCore *core);
 /* A guest of CLASS may start in slack, as far as that goes. */
 gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreClass *class);
+/* GUEST may move into slack, likewise, beside BESIDE_MIB more than is counted. */
+gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGuest *guest,
+                                            guint64 beside_mib);
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
  * is kept already stays so. */
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);

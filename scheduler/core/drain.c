@@ -67,21 +67,19 @@ static gboolean move_away(BerthCore *core, CoreGuest *guest)
     return refuge != NULL || slack != NULL;
 }
 
-CoreNode *core_drain_find_lodging(BerthCore *core, const CoreGuest *guest)
+gboolean core_drain_may_lodge(const BerthCore *core, const CoreGuest *guest, guint64 beside_mib)
 {
-    const CoreClass *class = guest->task->job->class;
-    CoreLodger lodger = core_slack_lodger(guest);
-    gboolean may_lodge = (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0 &&
-                         core_class_may_be_in_slack(core, class) &&
-                         !guest->task->record.wants_backing &&
-                         core_checkpoint_has_space_in_slack(core, class);
-    return may_lodge ? core_slack_find(core, &lodger, guest->node) : NULL;
+    return (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0 && !guest->is_opportunistic &&
+           core_class_may_be_in_slack(core, guest->task->job->class) &&
+           core_checkpoint_has_space_to_lodge(core, guest, beside_mib);
 }
 
-/* Of one that is backed: FALSE: there is no slack for it either. */
+/* Of one that is backed. FALSE: there is no slack for it either. */
 static gboolean lodge(BerthCore *core, CoreGuest *guest)
 {
-    CoreNode *slack = guest->is_opportunistic ? NULL : core_drain_find_lodging(core, guest);
+    CoreLodger lodger = core_slack_lodger(guest);
+    CoreNode *slack =
+        core_drain_may_lodge(core, guest, 0) ? core_slack_find(core, &lodger, guest->node) : NULL;
     if (slack == NULL)
         return FALSE;
     if (core_move_is_below_caps(core, slack))

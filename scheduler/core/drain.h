@@ -7,8 +7,9 @@
 void core_drain_admit(BerthCore *core, guint32 node, BerthNodeAdmission admission);
 /* NODE is to be empty. */
 gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node);
-/* Into whose slack GUEST, which is backed, could be moved, if all that has to be for that is so; NULL = nobody's. */
-CoreNode *core_drain_find_lodging(BerthCore *core, const CoreGuest *guest);
+/* GUEST is backed, and could move into slack, if any has room for it: its job may be there, and space for its checkpoint is left beside
+ * BESIDE_MIB more than is counted. */
+gboolean core_drain_may_lodge(const BerthCore *core, const CoreGuest *guest, guint64 beside_mib);
 /* Guests that can be moved leave NODE, as many as may at a time, if it is to be empty: it is drained, or has
  * maintenance now. Nothing while it is away. */
 void core_drain_move_some(BerthCore *core, CoreNode *node);

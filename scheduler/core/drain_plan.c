@@ -65,7 +65,8 @@ typedef struct {
     BerthCore *core;
     const guint32 *with;
     gsize n_with;
-    GArray *places; /* Place */
+    GArray *places;   /* Place */
+    GArray *lodgings; /* Lodging */
     guint64 space_mib;
 } Taken;
 
@@ -73,6 +74,12 @@ typedef struct {
     guint32 node;
     CoreSize size;
 } Place;
+
+/* Who moves into a node's slack, all together. */
+typedef struct {
+    guint32 node;
+    CoreLodger lodger;
+} Lodging;
 
 static Place *place_on(const Taken *taken, guint32 node)
 {
@@ -98,6 +105,57 @@ static void take(Taken *taken, guint32 node, CoreSize size)
         g_array_append_val(taken->places, first);
 }
 
+static Lodging *lodging_on(const Taken *taken, guint32 node)
+{
+    for (guint i = 0; i < taken->lodgings->len; i++)
+        if (g_array_index(taken->lodgings, Lodging, i).node == node)
+            return &g_array_index(taken->lodgings, Lodging, i);
+    return NULL;
+}
+
+/* What is asked of a node's slack for both. vCPUs are shared there. */
+static CoreLodger with_lodger(CoreLodger lodger, const CoreLodger *other)
+{
+    lodger.size.memory_mib += other->size.memory_mib;
+    lodger.size.vcpus = MAX(lodger.size.vcpus, other->size.vcpus);
+    lodger.needs.cpu_milli += other->needs.cpu_milli;
+    lodger.needs.memory_mib += other->needs.memory_mib;
+    lodger.used_mib += other->used_mib;
+    lodger.signal_usec = MAX(lodger.signal_usec, other->signal_usec);
+    return lodger;
+}
+
+/* FALSE: NODE has room in its slack for it, but not beside those of the plan that come before. */
+static gboolean take_slack_on(Taken *taken, const CoreNode *node, const CoreLodger *lodger)
+{
+    Lodging *there = lodging_on(taken, node->handle);
+    Lodging all = {node->handle, there != NULL ? with_lodger(*lodger, &there->lodger) : *lodger};
+    if (there == NULL)
+        g_array_append_val(taken->lodgings, all);
+    else if (core_slack_has_room(taken->core, node, &all.lodger))
+        *there = all;
+    else
+        return FALSE;
+    return TRUE;
+}
+
+/* Into whose slack it could move now, which is taken. */
+static gboolean take_slack(Taken *taken, const CoreGuest *guest)
+{
+    CoreLodger lodger = core_slack_lodger(guest);
+    g_autoptr(GArray) except = g_array_new(FALSE, FALSE, sizeof(guint32));
+    g_array_append_val(except, guest->node);
+    g_array_append_vals(except, taken->with, (guint)taken->n_with);
+    const CoreNode *node;
+    while ((node = core_slack_find_beside(taken->core, &lodger, (const guint32 *)except->data,
+                                          except->len)) != NULL) {
+        if (take_slack_on(taken, node, &lodger))
+            return TRUE;
+        g_array_append_val(except, node->handle);
+    }
+    return FALSE;
+}
+
 /* Where it could be backed now, which is taken. One in slack may find more. */
 static gboolean take_room(Taken *taken, const CoreGuest *guest)
 {
@@ -112,8 +170,7 @@ static gboolean take_room(Taken *taken, const CoreGuest *guest)
             take(taken, node->handle, guest->size);
             return TRUE;
         }
-    CoreLodger lodger = core_slack_lodger(guest);
-    return guest->is_opportunistic && core_slack_find(core, &lodger, guest->node) != NULL;
+    return guest->is_opportunistic && take_slack(taken, guest);
 }
 
 /* For those in slack there is always some. */
@@ -126,6 +183,13 @@ static gboolean take_space(Taken *taken, const CoreGuest *guest)
         return FALSE;
     taken->space_mib += need_mib;
     return TRUE;
+}
+
+/* For one that has no room. In slack it needs as much space for its checkpoint as to be saved away. */
+static gboolean take_lodging(Taken *taken, const CoreGuest *guest)
+{
+    return core_drain_may_lodge(taken->core, guest, taken->space_mib) && take_slack(taken, guest) &&
+           (!core_move_could_checkpoint(taken->core, guest) || take_space(taken, guest));
 }
 
 /* --- the steps ------------------------------------------------------------------------------- */
@@ -180,8 +244,7 @@ static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
     step.is_leaving =
         (step.moves && is_on_its_way(guest)) || (step.checkpoints && is_being_saved_away(guest));
     step.lacks_room = step.moves && !is_on_its_way(guest) && !take_room(taken, guest);
-    step.into_slack = step.lacks_room && !guest->is_opportunistic &&
-                      core_drain_find_lodging(taken->core, guest) != NULL;
+    step.into_slack = step.lacks_room && take_lodging(taken, guest);
     if (step.checkpoints && !step.into_slack && (!step.moves || step.lacks_room))
         step.lacks_space = !take_space(taken, guest);
     step.takes_usec = takes_usec(core, guest, &step);
@@ -195,7 +258,8 @@ GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *wi
         return NULL;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(Place));
-    Taken taken = {core, with, n_with, places, 0};
+    g_autoptr(GArray) lodgings = g_array_new(FALSE, FALSE, sizeof(Lodging));
+    Taken taken = {core, with, n_with, places, lodgings, 0};
     GArray *steps = g_array_sized_new(FALSE, TRUE, sizeof(BerthCoreDrainStep), guests->len);
     for (guint i = 0; i < guests->len; i++) {
         BerthCoreDrainStep step = step_of(&taken, g_ptr_array_index(guests, i));

@@ -98,23 +98,34 @@ static void check_checkpoints(const BerthCore *core, const CoreTask *task)
           "job %" G_GUINT64_FORMAT, record->job);
 }
 
-/* What they take is what the records say. */
+static guint64 slack_space_mib(const CoreTask *task)
+{
+    guint64 sum_mib = 0;
+    for (guint32 i = 0; i < task->n_guests; i++)
+        sum_mib += task->guests[i].space_mib;
+    return sum_mib;
+}
+
+/* What they take is what the records say, and what those in slack may need is kept for them. */
 static void check_stored(const BerthCore *core)
 {
     GHashTableIter iter;
     gpointer key;
     guint64 sum_mib = 0;
     guint64 kept_mib = 0;
+    guint64 slack_mib = 0;
     g_hash_table_iter_init(&iter, core->jobs);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const CoreJob *job = key;
         for (guint32 i = 0; i < job->n_tasks; i++) {
             sum_mib += job->tasks[i]->record.checkpoints_mib;
             kept_mib += job->tasks[i]->record.checkpoint_space_mib;
+            slack_mib += slack_space_mib(job->tasks[i]);
         }
     }
     CHECK(sum_mib + kept_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);
     CHECK(kept_mib == core->kept_mib, "%" G_GUINT64_FORMAT " MiB", kept_mib);
+    CHECK(slack_mib == core->space_mib, "%" G_GUINT64_FORMAT " MiB", slack_mib);
 }
 
 /* What owners are said to run is what their tasks have. */

@@ -2,6 +2,7 @@
 /* Owns what the record of a task says of that which is under way with its guest, and puts that back from it. */
 #include "scheduler/core/moves.h"
 
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/leaving.h"
@@ -102,6 +103,7 @@ void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *re
     guest->op_usec = 0;
     guest->op_reason = record->migrate_reason;
     guest->is_unwanted = record->migrate_is_unwanted;
+    core_checkpoint_count_slack(core, guest);
     reopen_wait(core, guest, record->waits_for_room);
 }
 
@@ -145,6 +147,7 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     guest->to_balloon_mib = source->to_balloon_mib;
     if (guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib)
         core_predict_grows(core, guest);
+    core_checkpoint_count_slack(core, guest);
     reopen_wait(core, guest, source->waits_for_room);
 }
 

@@ -164,6 +164,7 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
     core_nodes_hold(&core->nodes, to, guest);
     begin_when(core, guest, BERTH_OP_MIGRATING, reason,
                is_opportunistic || core_relief_make_room(core, to));
+    core_checkpoint_count_slack(core, guest);
 }
 
 void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
@@ -331,6 +332,7 @@ static void end(BerthCore *core, CoreGuest *guest)
     leave_nodes(core, guest, waited);
     tell_drains(core, guest);
     guest->op = BERTH_OP_NONE;
+    core_checkpoint_count_slack(core, guest);
     core_owner_recount(core, guest->task);
     if (!waited)
         guest->cooldown_usec = core_time_add(

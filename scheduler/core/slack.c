@@ -132,11 +132,20 @@ gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node
 
 typedef struct {
     const CoreLodger *lodger;
-    guint64 load_mib; /* of a node with one more there that uses nothing, at most */
-    guint32 except;
+    guint64 load_mib;      /* of a node with one more there that uses nothing, at most */
+    const guint32 *except; /* handles */
+    gsize n_except;
     gboolean was_close; /* a node's needs have room; what else is asked of it is not in the tree */
     CoreNode *second; /* for one that moves: it has room, but the latest that was to come did not */
 } Quest;
+
+static gboolean is_excepted(const Quest *quest, const CoreNode *node)
+{
+    gboolean found = FALSE;
+    for (gsize i = 0; i < quest->n_except && !found; i++)
+        found = quest->except[i] == node->handle;
+    return found;
+}
 
 static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
 {
@@ -149,7 +158,7 @@ static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
         quest->was_close = TRUE;
-        if (node->handle == quest->except || !core_slack_has_room(core, node, quest->lodger))
+        if (is_excepted(quest, node) || !core_slack_has_room(core, node, quest->lodger))
             return NULL;
         if (quest->lodger->starts || !core_move_was_refused(core, node))
             return node;
@@ -165,13 +174,14 @@ static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
     return node != NULL ? node : find_below(core, first ^ 1, quest);
 }
 
-static CoreNode *find_among_named(const BerthCore *core, const CoreLodger *lodger, guint32 except)
+static CoreNode *find_among_named(const BerthCore *core, const Quest *quest)
 {
+    const CoreLodger *lodger = quest->lodger;
     const CoreShape *shape = &lodger->class->shape;
     CoreNode *second = NULL;
     for (guint32 i = 0; i < shape->n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
-        if (node->handle == except || !core_slack_has_room(core, node, lodger))
+        if (is_excepted(quest, node) || !core_slack_has_room(core, node, lodger))
             continue;
         if (lodger->starts || !core_move_was_refused(core, node))
             return node;
@@ -182,8 +192,8 @@ static CoreNode *find_among_named(const BerthCore *core, const CoreLodger *lodge
 }
 
 /* OUT_WAS_CLOSE: FALSE: there is no room for the needs alone, on any node. */
-static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
-                      gboolean *out_was_close)
+static CoreNode *find(BerthCore *core, const CoreLodger *lodger, const guint32 *except,
+                      gsize n_except, gboolean *out_was_close)
 {
     const CoreShape *shape = &lodger->class->shape;
     guint64 most_mib = core_relief_most_mib(core);
@@ -191,9 +201,9 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
     *out_was_close = shape->n_nodes > 0;
     if (core->nodes.width == 0 || used_mib > most_mib)
         return NULL;
+    Quest quest = {lodger, most_mib - used_mib, except, n_except, FALSE, NULL};
     if (shape->n_nodes > 0)
-        return find_among_named(core, lodger, except);
-    Quest quest = {lodger, most_mib - used_mib, except, FALSE, NULL};
+        return find_among_named(core, &quest);
     CoreNode *node = find_below(core, 1, &quest);
     *out_was_close = quest.was_close;
     return node != NULL ? node : quest.second;
@@ -201,8 +211,14 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
 
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
 {
+    return core_slack_find_beside(core, lodger, &except, 1);
+}
+
+CoreNode *core_slack_find_beside(BerthCore *core, const CoreLodger *lodger, const guint32 *except,
+                                 gsize n_except)
+{
     gboolean was_close;
-    return find(core, lodger, except, &was_close);
+    return find(core, lodger, except, n_except, &was_close);
 }
 
 /* --- the pass ------------------------------------------------------------------------------- */
@@ -274,7 +290,8 @@ static gboolean try_in_slack(BerthCore *core, SlackPass *pass, CoreClass *class)
     Vain looked_for = {lodger.needs, lodger.used_mib};
     if (is_in_vain(pass, looked_for))
         return FALSE;
-    CoreNode *node = find(core, &lodger, core_placement_avoid(class), &was_close);
+    guint32 avoid = core_placement_avoid(class);
+    CoreNode *node = find(core, &lodger, &avoid, 1, &was_close);
     if (node == NULL) {
         if (!was_close)
             note_vain(pass, looked_for);

@@ -29,6 +29,9 @@ gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node
 /* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. One that moves is sent to a node that
  * refused a move lately only if there is no other. */
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);
+/* The same, other than the N_EXCEPT of EXCEPT, handles. */
+CoreNode *core_slack_find_beside(BerthCore *core, const CoreLodger *lodger, const guint32 *except,
+                                 gsize n_except);
 /* The next of CLASS could start in slack now. */
 gboolean core_slack_could_start(BerthCore *core, const CoreClass *class);
 /* Starts in slack whoever may and fits, in the order of the jobs. TRUE: somebody has, who waited

@@ -255,7 +255,9 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "a tenth of the links, so that a storm leaves the fabric to the jobs"},
     [BERTH_TUNING_DRAIN_PATIENCE_USEC] =
         {"drain_patience_usec", "us", 60 * SECOND_USEC, 0, YEAR_USEC,
-         "for which a guest of a drained node waits for room elsewhere before it is checkpointed",
+         "for which a guest of a drained node waits for room elsewhere before it goes into slack, "
+         "or is "
+         "checkpointed",
          "about as long as other guests take to move out of the way; who must not be put back into "
          "the queue by a drain sets it to a year"},
     [BERTH_TUNING_DRAIN_FAILURES_MAX] =

@@ -19,7 +19,8 @@
  *   peak JOB MILLI MIB        what was last told of its peak
  *   lacks NODE yes|no         whether guests have to leave it for memory, as was told
  *   admits NODE open|cordoned|draining [empty]  what it is used for, as was told; empty: likewise
- *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
+ *   leave NODE [with=NODE] [JOB.EPOCH:moves|waits|slack|no-room:SECONDS|never]...  what a drain would do with the guests there, if
+ *                             the other one is drained, too
  *   empties NODE N SECONDS    how long those who move or are saved take to leave it, N nodes being drained at a time
  *   saved JOB SERIAL [epoch=] [ran=SECONDS] [stored=] [kept=]  what it would go on from; MiB of storage
  *   doubted JOB SERIAL [ran=SECONDS]  the checkpoint that may have been made; 0: none

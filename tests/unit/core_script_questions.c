@@ -297,9 +297,10 @@ static void ask_admits(Script *script)
 static void ask_leave(Script *script)
 {
     g_autoptr(GString) text = g_string_new(NULL);
+    guint32 with = (guint32)core_script_option(script, "with=", 0);
     g_autoptr(GArray) steps = berth_core_plan_drain(
-        script->core, (guint32)core_script_number(script, script->words[1]), NULL, 0);
-    g_autofree char *expected = g_strjoinv(" ", script->words + 2);
+        script->core, (guint32)core_script_number(script, script->words[1]), &with, with > 0);
+    g_autofree char *expected = g_strjoinv(" ", script->words + (with > 0 ? 3 : 2));
     assert_non_null(steps);
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);

@@ -217,32 +217,6 @@ static void drained_guest_without_a_place_is_checkpointed(void **state)
                "node 3 4 1000 -> RESTORE 1.2@3\n");
 }
 
-/* A checkpoint would go on in the same slack, later. What waits there for its whole reservation is not put there. */
-static void drained_guest_without_a_place_goes_on_in_slack(void **state)
-{
-    const char *script =
-        "node 1 4 1000\n"
-        "submit 1 v=2 m=400 limit=5000 slack may-move may-checkpoint -> START 1.1@1\n"
-        "running 1.1\n"
-        "node 2 4 1000\n"
-        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
-        "running 2.1\n"
-        "at 20\n"
-        "report 1.1 cpu=500 mem=100\n"
-        "report 2.1 cpu=500 mem=200\n"
-        "leave 1 1.1:slack:5010\n"
-        "empties 1 1 62\n"
-        "drain 1\n"
-        "at 79\n"
-        "timer\n"
-        "at 80\n"
-        "timer -> MIGRATE 1.1@1>2~\n"
-        "migrated 1.1\n"
-        "admits 1 draining empty\n";
-    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC,
-                          script);
-}
-
 /* It can neither be moved nor saved before. */
 static void drained_guest_that_boots_leaves_when_it_runs(void **state)
 {
@@ -729,7 +703,6 @@ int main(void)
         cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
         cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),
         cmocka_unit_test(drained_guest_without_a_place_is_checkpointed),
-        cmocka_unit_test(drained_guest_without_a_place_goes_on_in_slack),
         cmocka_unit_test(drained_guest_that_boots_leaves_when_it_runs),
         cmocka_unit_test(drained_guest_waits_for_a_place_first),
         cmocka_unit_test(drained_guest_that_fails_to_move_is_checkpointed),
