@@ -258,11 +258,11 @@ static void on_guest_pressed(BerthGuest *guest, gpointer data)
         berth_meter_press(agent->meter, guest);
 }
 
-static void on_guest_hurried(BerthGuest *guest, gpointer data)
+static void on_guest_look_soon(BerthGuest *guest, gpointer data)
 {
     BerthAgent *agent = data;
     if (agent->meter != NULL)
-        berth_meter_hurry(agent->meter);
+        berth_meter_look_soon(agent->meter);
 }
 
 static const char *on_qemu_failed(gpointer data)
@@ -333,7 +333,7 @@ static void set_context(BerthAgent *agent)
         .output = on_guest_output,
         .measured = on_guest_measured,
         .pressed = on_guest_pressed,
-        .hurried = on_guest_hurried,
+        .look_soon = on_guest_look_soon,
         .why_killed = on_qemu_failed,
         .forgotten = on_guest_forgotten,
         .user_data = agent,

@@ -36,7 +36,7 @@ typedef struct {
     /* It has come near a limit. */
     void (*pressed)(BerthGuest *guest, gpointer user_data);
     /* It is to be looked at sooner than it was (berth_guest_pace()). */
-    void (*hurried)(BerthGuest *guest, gpointer user_data);
+    void (*look_soon)(BerthGuest *guest, gpointer user_data);
     /* A QEMU has failed: why it was this host's kernel that ended it (transfer none); NULL: it was not, as far as is known. */
     const char *(*why_killed)(gpointer user_data);
     /* Nothing of it is left: free it. */

@@ -84,11 +84,11 @@ void berth_guest_note_usage(BerthGuest *guest)
     guest->is_usage_due = FALSE;
     set_paces(guest, g_get_monotonic_time());
     if (was_due)
-        berth_pace_hurry(&guest->pace);
+        berth_pace_look_soon(&guest->pace);
     if (!was_near && guest->pace.kind == BERTH_PACE_NEAR)
         guest->context->pressed(guest, guest->context->user_data);
     else if (was_due)
-        guest->context->hurried(guest, guest->context->user_data);
+        guest->context->look_soon(guest, guest->context->user_data);
 }
 
 guint berth_guest_usage_msec(const BerthGuest *guest)

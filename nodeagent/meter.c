@@ -274,7 +274,7 @@ void berth_meter_press(BerthMeter *meter, BerthGuest *guest)
     tell_node(meter, NULL, now_usec);
 }
 
-void berth_meter_hurry(BerthMeter *meter)
+void berth_meter_look_soon(BerthMeter *meter)
 {
     g_autoptr(GPtrArray) guests = berth_guest_table_list(meter->table);
     arm(meter, guests, g_get_monotonic_time());

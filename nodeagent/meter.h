@@ -28,7 +28,7 @@ void berth_meter_check_states(BerthMeter *meter);
 /* GUEST has come near a limit: it is measured and told of now. */
 void berth_meter_press(BerthMeter *meter, BerthGuest *guest);
 /* Some guest is to be looked at sooner than it was, by its pace: with all that are by then, however many say so. */
-void berth_meter_hurry(BerthMeter *meter);
+void berth_meter_look_soon(BerthMeter *meter);
 /* Tells from now on, first now; INTERVALS are at least 100 ms. Of them that of what is calm is for telling of the node
  * alone: looking at guests is cheap. */
 void berth_meter_set_intervals(BerthMeter *meter, const BerthPaceIntervals *intervals);

@@ -116,21 +116,21 @@ void berth_pace_set(BerthPace *pace, BerthPaceKind kind, gint64 now_usec)
     pace->is_known = TRUE;
 }
 
-void berth_pace_hurry(BerthPace *pace)
+void berth_pace_look_soon(BerthPace *pace)
 {
-    pace->is_hurried = TRUE;
+    pace->is_due_soon = TRUE;
 }
 
 void berth_pace_looked(BerthPace *pace, gint64 now_usec)
 {
     pace->looked_usec = now_usec;
-    pace->is_hurried = FALSE;
+    pace->is_due_soon = FALSE;
 }
 
 gint64 berth_pace_due_usec(const BerthPace *pace, const BerthPaceIntervals *intervals)
 {
     if (pace->looked_usec == 0)
         return 0;
-    BerthPaceKind kind = pace->is_hurried ? BERTH_PACE_NEAR : pace->kind;
+    BerthPaceKind kind = pace->is_due_soon ? BERTH_PACE_NEAR : pace->kind;
     return pace->looked_usec + (gint64)intervals->msec[kind] * 1000;
 }

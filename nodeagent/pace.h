@@ -35,8 +35,8 @@ typedef struct {
     gint64 near_usec;  /* when it was near a limit last */
     gint64 awake_usec; /* when it was not calm last */
     gint64 looked_usec;
-    gboolean is_known;   /* it was looked at */
-    gboolean is_hurried; /* the next look is not to wait for its kind's interval */
+    gboolean is_known;    /* it was looked at */
+    gboolean is_due_soon; /* the next look is not to wait for its kind's interval */
 } BerthPace;
 
 /* A guest as it was when it was last found to have changed. As new with all 0. */
@@ -66,7 +66,7 @@ BerthPaceKind berth_pace_of_node(const Berth__NodeUsage *usage, const BerthPaceL
  * change it all the time. */
 void berth_pace_set(BerthPace *pace, BerthPaceKind kind, gint64 now_usec);
 /* There is something to be seen: it is to be measured next as soon as one that is near, once. */
-void berth_pace_hurry(BerthPace *pace);
+void berth_pace_look_soon(BerthPace *pace);
 /* It was measured. */
 void berth_pace_looked(BerthPace *pace, gint64 now_usec);
 /* When it is to be measured next; one that never was: at once. */

@@ -114,7 +114,7 @@ static void make_node(Place *place, Node *node, const char *name)
         .output = ignore_guest,
         .measured = ignore_measure,
         .pressed = ignore_guest,
-        .hurried = ignore_guest,
+        .look_soon = ignore_guest,
         .why_killed = know_nothing,
         .forgotten = on_forgotten,
         .user_data = node,

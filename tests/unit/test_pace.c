@@ -198,13 +198,13 @@ static void guest_that_is_near_from_the_first_is_measured_so(void **state)
     assert_int_equal(next(&pace, BERTH_PACE_NORMAL, 12 * SECOND), 5 * SECOND);
 }
 
-static void hurried_guest_is_looked_at_once_as_one_that_is_near(void **state)
+static void guest_to_be_looked_at_soon_is_so_once_as_one_that_is_near(void **state)
 {
     BerthPace pace = {0};
     gint64 now = 1000 * SECOND;
     assert_int_equal(next(&pace, BERTH_PACE_NORMAL, now), 5 * SECOND);
-    berth_pace_hurry(&pace);
-    berth_pace_hurry(&pace);
+    berth_pace_look_soon(&pace);
+    berth_pace_look_soon(&pace);
     assert_int_equal(berth_pace_due_usec(&pace, &intervals), now + 1 * SECOND);
     assert_int_equal(next(&pace, BERTH_PACE_NORMAL, now + SECOND), 5 * SECOND);
 }
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(node_is_near_when_it_is_short_of_memory),
         cmocka_unit_test(pace_follows_need_and_calms_down_later),
         cmocka_unit_test(guest_that_is_near_from_the_first_is_measured_so),
-        cmocka_unit_test(hurried_guest_is_looked_at_once_as_one_that_is_near),
+        cmocka_unit_test(guest_to_be_looked_at_soon_is_so_once_as_one_that_is_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
