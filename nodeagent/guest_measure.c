@@ -141,6 +141,14 @@ void berth_guest_tell_resident(BerthGuest *guest)
         berth_guest_channel_give_back(guest->channel, counts.host_memory_mib);
 }
 
+static void take_rate(BerthGuest *guest, const BerthRate *rate)
+{
+    guest->usage.cpu_milli = rate->cpu_milli;
+    guest->usage.starved_permille = rate->starved_permille;
+    guest->usage.throttled_permille = rate->throttled_permille;
+    guest->usage.rate_msec = rate->over_msec;
+}
+
 void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
 {
     BerthQemuUsage counts;
@@ -152,17 +160,16 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
         return;
     take_counts(guest, &counts);
     BerthRate rate = berth_rates_add(&guest->rates, now_usec, &counts, window_usec);
-    guest->usage.cpu_milli = rate.cpu_milli;
-    guest->usage.starved_permille = rate.starved_permille;
-    guest->usage.throttled_permille = rate.throttled_permille;
-    guest->usage.rate_msec = rate.over_msec;
+    take_rate(guest, &rate);
     note_growth(guest, now_usec);
     set_paces(guest, now_usec);
 }
 
 void berth_guest_begin_rates(BerthGuest *guest)
 {
+    const BerthRate none = {0};
     berth_rates_reset(&guest->rates);
+    take_rate(guest, &none);
 }
 
 /* As a look: the next one says how fast the counters have risen since. */
@@ -170,10 +177,10 @@ void berth_guest_begin_rates_now(BerthGuest *guest)
 {
     gint64 now_usec = g_get_monotonic_time();
     BerthQemuUsage counts;
+    berth_guest_begin_rates(guest);
     if (!berth_guest_has_domain(guest) || !read_counts(guest, &counts))
         return;
     take_counts(guest, &counts);
-    berth_rates_reset(&guest->rates);
     (void)berth_rates_add(&guest->rates, now_usec, &counts, 0);
     berth_pace_looked(&guest->pace, now_usec);
 }

@@ -327,7 +327,7 @@ void berth_guest_wake(BerthGuest *guest);
 /* It has answered, and may have been elsewhere, stood still, or had another agent: the same, and the scheduler is told soon of what it
  * says then. */
 void berth_guest_ask_anew(BerthGuest *guest);
-/* What its QEMU did before says nothing of its command. */
+/* What its QEMU did before says nothing of its command, and is told no more. */
 void berth_guest_begin_rates(BerthGuest *guest);
 /* Its vCPUs go on: what they do is measured from now on. */
 void berth_guest_begin_rates_now(BerthGuest *guest);

@@ -295,6 +295,45 @@ static void guest_that_goes_on_is_told_of_soon(void **state)
     assert_true(guest->usage.cpu_milli > 0);
 }
 
+/* Looks at it twice, so that it has a rate. */
+static void work_for_a_second(AgentFixture *fixture)
+{
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    gint64 now_usec = g_get_monotonic_time();
+    berth_guest_look(guest, now_usec, G_USEC_PER_SEC);
+    fixture->hypervisor->counts.cpu_usec += G_USEC_PER_SEC;
+    fixture->hypervisor->counts.starved_usec += G_USEC_PER_SEC;
+    fixture->hypervisor->counts.throttled_usec += G_USEC_PER_SEC;
+    berth_guest_look(guest, now_usec + G_USEC_PER_SEC, G_USEC_PER_SEC);
+    assert_true(guest->usage.rate_msec > 0);
+    assert_true(guest->usage.cpu_milli > 0);
+    assert_true(guest->usage.starved_permille > 0);
+    assert_true(guest->usage.throttled_permille > 0);
+}
+
+static void assert_has_no_rate(const BerthGuest *guest)
+{
+    assert_int_equal(guest->usage.rate_msec, 0);
+    assert_int_equal(guest->usage.cpu_milli, 0);
+    assert_int_equal(guest->usage.starved_permille, 0);
+    assert_int_equal(guest->usage.throttled_permille, 0);
+}
+
+/* It may be told of before it is looked at next. */
+static void rates_that_begin_anew_are_not_told_as_they_were(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    work_for_a_second(fixture);
+    berth_guest_begin_rates(guest);
+    assert_has_no_rate(guest);
+    work_for_a_second(fixture);
+    berth_guest_begin_rates_now(guest);
+    assert_has_no_rate(guest);
+    assert_int_equal(guest->rates.n, 1);
+}
+
 /* Its sessions are its own to end. */
 static void
 guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit(void **state)
@@ -340,6 +379,7 @@ int main(void)
         TEST(states_that_were_not_learnt_are_asked_for_again),
         TEST(guest_with_more_vcpus_is_looked_at_anew),
         TEST(guest_that_goes_on_is_told_of_soon),
+        TEST(rates_that_begin_anew_are_not_told_as_they_were),
         TEST(guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
