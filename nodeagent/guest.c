@@ -169,7 +169,7 @@ static void enter_running(BerthGuest *guest)
     guest->request = NULL;
     berth_message_free(guest->record == NULL ? NULL : &guest->record->base);
     guest->record = NULL;
-    if (!guest->is_adopted)
+    if (!guest->goes_on)
         berth_guest_begin_rates(guest); /* its boot is not its command's */
     berth_guest_touch(guest);
 }

@@ -233,7 +233,7 @@ static void open_session(BerthGuestChannel *channel, const Berth__FromGuest__Sta
     channel->was_open = TRUE;
     berth_guest_outbox_begin(channel->outbox, acked);
     renew_signal(channel, state->signal);
-    channel->funcs->answered(channel->user_data);
+    channel->funcs->answered(state->running, channel->user_data);
 }
 
 /* TRUE: the State that has come answers a Hello whose time was old when it was read, so that the

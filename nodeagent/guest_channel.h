@@ -15,8 +15,8 @@ typedef struct BerthGuestChannel BerthGuestChannel;
 #define BERTH_GUEST_TEXT_MAX_BYTES 4096u
 
 typedef struct {
-    /* The guest has answered in a new session. */
-    void (*answered)(gpointer user_data);
+    /* The guest has answered in a new session; RUNS: its command does already, as it says. */
+    void (*answered)(gboolean runs, gpointer user_data);
     /* The start of its command may take USEC longer: for a piece of a file that it is sent for the
      * first time, and for storage that kept it waiting for that. Whatever the guest says, it comes
      * once for each piece. */

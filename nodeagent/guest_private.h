@@ -145,7 +145,8 @@ struct BerthGuest {
     guint boot_source;
     gint64 boot_deadline_usec; /* monotonic */
     gint64 boot_look_usec;     /* monotonic: since when storage is asked; 0 = it is not */
-    gboolean has_booted;       /* it has answered */
+    gboolean has_booted;       /* it has answered ... */
+    gboolean goes_on;          /* ... and its command ran by then */
     guint stop_source;
     guint stop_signal;   /* 0 = it is not being stopped */
     guint64 kill_bytes;  /* output taken up to its SIGKILL, guest_talk.c's */

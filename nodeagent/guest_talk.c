@@ -96,12 +96,14 @@ static void on_boot_look_due(gpointer data)
     berth_guest_check_storage(guest, on_storage_checked);
 }
 
-static void on_answered(gpointer data)
+static void on_answered(gboolean runs, gpointer data)
 {
     BerthGuest *guest = data;
     gboolean is_new = guest->phase == BERTH_PHASE_BOOTING && !guest->has_booted;
-    if (is_new)
+    if (is_new) {
         set_boot_deadline(guest);
+        guest->goes_on = runs;
+    }
     guest->has_booted = TRUE;
     if (guest->restore_signal != 0 &&
         berth_guest_channel_signal_command(guest->channel, guest->restore_signal))

@@ -57,7 +57,7 @@ static const BerthLogStore store = {count_write, count_finish};
 
 /* --- what the channel says ------------------------------------------------------------------- */
 
-static void on_answered(gpointer data)
+static void on_answered(gboolean runs, gpointer data)
 {
 }
 

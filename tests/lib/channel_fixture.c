@@ -48,7 +48,7 @@ static void on_log_progress(gpointer data)
         berth_guest_channel_log_progress(fixture->channel);
 }
 
-static void on_answered(gpointer data)
+static void on_answered(gboolean runs, gpointer data)
 {
     ((ChannelFixture *)data)->answered++;
 }

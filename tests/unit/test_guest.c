@@ -316,6 +316,36 @@ static void give_task(AgentFixture *fixture, guint boot_deadline_sec)
     assert_true(is_answered);
 }
 
+static guint samples_when_it_has_started(AgentFixture *fixture)
+{
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    assert_true(guest->rates.n > 0);
+    fake_guest_say_started(fixture->peer);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_RUNNING);
+    return guest->rates.n;
+}
+
+static void boot_of_an_adopted_guest_is_not_its_command_s(void **state)
+{
+    AgentFixture *fixture = *state;
+    adopt(fixture);
+    give_task(fixture, 600);
+    run_until(fixture->peer->memory_max_mib == 256 &&
+              berth_guest_is_known(agent_fixture_guest(fixture))); /* in another session */
+    assert_int_equal(samples_when_it_has_started(fixture), 0);
+}
+
+static void command_that_ran_before_it_was_adopted_is_measured_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_add_guest(fixture);
+    fixture->peer->has_task = fixture->peer->is_running = TRUE;
+    agent_fixture_start(fixture);
+    run_until(berth_guest_is_known(agent_fixture_guest(fixture)));
+    assert_true(samples_when_it_has_started(fixture) > 0);
+}
+
 static void boot_that_takes_too_long_breaks_the_guest(void **state)
 {
     AgentFixture *fixture = *state;
@@ -378,6 +408,8 @@ int main(void)
         TEST(what_was_not_measured_at_the_end_is_what_it_was),
         TEST(end_is_told_without_libvirt),
         TEST(resumed_guest_is_told_the_time),
+        TEST(boot_of_an_adopted_guest_is_not_its_command_s),
+        TEST(command_that_ran_before_it_was_adopted_is_measured_on),
         TEST(boot_that_takes_too_long_breaks_the_guest),
         TEST(boot_while_storage_is_down_has_its_whole_time_after_it),
     };
