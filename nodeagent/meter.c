@@ -31,6 +31,7 @@ struct BerthMeter {
     guint traffic_source;
     guint states_source; /* 0: no domain is known to stand still */
     guint look_source;
+    gint64 look_usec;  /* when that is due */
     gboolean is_asked; /* somebody wants to be told */
     gboolean is_busy;  /* libvirt was asked */
     guint64 cpu_usec;  /* of all guests, since the meter was made */
@@ -205,18 +206,30 @@ static void on_look_due(gpointer data)
     look(meter);
 }
 
-/* Guests that come are looked at with the next. */
-static void arm(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec)
+static gint64 due_usec(const BerthMeter *meter, const GPtrArray *guests)
 {
     BerthPaceIntervals intervals = look_intervals(meter);
-    gint64 due_usec = berth_pace_due_usec(&meter->node, &intervals);
+    gint64 usec = berth_pace_due_usec(&meter->node, &intervals);
     for (guint i = 0; i < guests->len; i++)
-        due_usec = MIN(due_usec, berth_pace_due_usec(berth_guest_pace(g_ptr_array_index(guests, i)),
-                                                     &intervals));
-    gint64 msec = (MAX(due_usec - now_usec, 0) + 999) / 1000;
+        usec = MIN(usec,
+                   berth_pace_due_usec(berth_guest_pace(g_ptr_array_index(guests, i)), &intervals));
+    return usec;
+}
+
+/* Guests that come are looked at with the next. What is due already is waited for a little, so that there are more by then, but
+ * not once more for each of them. */
+static void arm(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec)
+{
+    gint64 least_usec = now_usec + INTERVAL_MIN_MSEC * 1000;
+    if (meter->look_source != 0)
+        least_usec = MIN(least_usec, meter->look_usec);
+    gint64 look_usec = MAX(due_usec(meter, guests), least_usec);
+    if (meter->look_source != 0 && meter->look_usec == look_usec)
+        return;
     g_clear_handle_id(&meter->look_source, g_source_remove);
-    meter->look_source =
-        g_timeout_add_once((guint)MAX(msec, INTERVAL_MIN_MSEC), on_look_due, meter);
+    meter->look_usec = look_usec;
+    meter->look_source = g_timeout_add_once((guint)((MAX(look_usec - now_usec, 0) + 999) / 1000),
+                                            on_look_due, meter);
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

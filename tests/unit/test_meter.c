@@ -360,6 +360,28 @@ guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit
     assert_int_equal(heard.told, 2);
 }
 
+/* However often somebody asks for it meanwhile. */
+static void look_that_is_due_is_not_put_off(void **state)
+{
+    static const BerthPaceIntervals fast_if_near = {{60000, 60000, 100}};
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    g_clear_pointer(&fixture->agent->meter, berth_meter_free);
+    fixture->agent->meter =
+        berth_meter_new(fixture->agent->table, fixture->hypervisor, &fixture->config,
+                        fixture->agent->backstop, on_measured, &heard);
+    berth_meter_set_intervals(fixture->agent->meter, &fast_if_near);
+    guint told = heard.told;
+    berth_pace_look_soon(&agent_fixture_guest(fixture)->pace);
+    for (guint i = 0; i < 100 && heard.told == told; i++) {
+        berth_meter_look_soon(fixture->agent->meter);
+        agent_fixture_pass(20);
+    }
+    assert_true(heard.told > told);
+}
+
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
@@ -381,6 +403,7 @@ int main(void)
         TEST(guest_that_goes_on_is_told_of_soon),
         TEST(rates_that_begin_anew_are_not_told_as_they_were),
         TEST(guest_that_answers_all_the_time_is_looked_at_no_more_often_than_one_near_a_limit),
+        TEST(look_that_is_due_is_not_put_off),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
