@@ -440,15 +440,22 @@ static const char *why_there(const Berth__DrainStep *step)
     case LACKS_ROOM:
     case SAVED_LATER:
         return "there was no room for it elsewhere in time";
+    case LODGED:
+        return "there was no room for it elsewhere in time but in slack, into which it has not "
+               "moved yet";
     case MOVES:
         return "it was not moved in time";
+    case SAVING:
+        return "it is being checkpointed, which was not done in time";
     case SAVED:
         return "it cannot be moved, and was not checkpointed";
     case LACKS_SPACE:
         return "it cannot be moved, and there is not so much space left for a checkpoint of it";
-    default:
-        return "it can be neither moved nor checkpointed";
+    case WAITED_FOR:
+    case N_FATES:
+        break;
     }
+    return "it can be neither moved nor checkpointed";
 }
 
 static gboolean tell_left_on(Drain *drain, const char *name, guint *n_left, GError **error)
