@@ -2,17 +2,8 @@
 /* Owns which tasks of an array have not ended as they were to. The array's record has how many, and each task's its own state. */
 #include "cli/failed_tasks.h"
 
-#include "cli/job_get.h"
 #include "cli/tasks.h"
 #include "common/types.h"
-
-/* A million take seconds. */
-#define LOOKED_AT_MAX 100000u
-
-typedef struct {
-    BerthFailedTasks *failed;
-    guint64 n_looked_at;
-} Search;
 
 void berth_failed_tasks_clear(BerthFailedTasks *failed)
 {
@@ -26,7 +17,7 @@ static gboolean has_failed(const Berth__Task *task)
            task->state != BERTH__JOB_STATE__COMPLETED && task->state < BERTH_TASK_STATES;
 }
 
-static void add(BerthFailedTasks *failed, const Berth__Task *task)
+static guint64 add(BerthFailedTasks *failed, const Berth__Task *task)
 {
     BerthIndexSet **indices = &failed->by_state[task->state];
     const BerthIndexRange range =
@@ -34,26 +25,24 @@ static void add(BerthFailedTasks *failed, const Berth__Task *task)
     if (*indices == NULL)
         *indices = berth_index_set_new();
     berth_index_set_add(*indices, range);
-    failed->n_left -= MIN(failed->n_left, berth_index_range_count(&range));
+    return berth_index_range_count(&range);
 }
 
-static gboolean take_page(const Berth__Job *page, gpointer user_data)
+static guint64 take_page(const Berth__Job *page, gpointer user_data)
 {
-    Search *search = user_data;
+    guint64 n = 0;
     for (size_t i = 0; i < page->n_tasks; i++)
         if (has_failed(page->tasks[i]))
-            add(search->failed, page->tasks[i]);
-    search->n_looked_at += page->n_tasks;
-    return search->failed->n_left > 0 && search->n_looked_at < LOOKED_AT_MAX;
+            n += add(user_data, page->tasks[i]);
+    return n;
 }
 
 gboolean berth_failed_tasks_find(BerthCli *cli, const Berth__Job *job, BerthFailedTasks *out_failed,
                                  GError **error)
 {
     const Berth__TaskCounts counts = berth_job_count(job, FALSE);
-    Search search = {.failed = out_failed};
-    out_failed->n_left = (guint64)counts.failed + counts.timeout + counts.out_of_memory +
-                         counts.node_fail + counts.cancelled;
-    return out_failed->n_left == 0 ||
-           berth_get_all_task_pages(cli, job->id, take_page, &search, error);
+    BerthTaskSearch search = {.take = take_page, .user_data = out_failed};
+    guint64 n_failed = (guint64)counts.failed + counts.timeout + counts.out_of_memory +
+                       counts.node_fail + counts.cancelled;
+    return berth_task_search(cli, &search, job, n_failed, &out_failed->rest, error);
 }

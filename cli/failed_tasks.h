@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "cli/task_search.h"
 #include "common/index_set.h"
 
 #define BERTH_TASK_STATES (BERTH__JOB_STATE__OUT_OF_MEMORY + 1)
@@ -9,7 +10,7 @@
 /* Tasks of an array that have ended otherwise than COMPLETED. */
 typedef struct {
     BerthIndexSet *by_state[BERTH_TASK_STATES]; /* of Berth__JobState; NULL = none was found */
-    guint64 n_left;                             /* so many more were not looked for */
+    BerthTaskRest rest;                         /* of them, that was not looked for */
 } BerthFailedTasks;
 void berth_failed_tasks_clear(BerthFailedTasks *failed);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthFailedTasks, berth_failed_tasks_clear)

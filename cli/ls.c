@@ -5,6 +5,7 @@
 #include "cli/job_get.h"
 #include "cli/ls_watch.h"
 #include "cli/table.h"
+#include "cli/task_search.h"
 #include "cli/tasks.h"
 #include "common/error.h"
 #include "common/ranges.h"
@@ -129,9 +130,11 @@ typedef struct {
     GHashTable *whole; /* guint64: jobs that were named, as a whole, and listed */
     const GArray *states;
     gboolean with_tasks; /* of arrays, those that have started and not ended */
-    gboolean
-        wants_ended; /* ... and those that have ended, of STATES, which arrays in any state may have */
-    GHashTable *shown; /* guint64: the jobs of a list that is watched; else NULL */
+    /* ... and those that have ended, of STATES, which arrays in any state may have: the search for these; else NULL. */
+    BerthTaskSearch *search;
+    GPtrArray *rests;        /* char *: what lists those that were not looked for */
+    const char *state_names; /* STATES, as they were named */
+    GHashTable *shown;       /* guint64: the jobs of a list that is watched; else NULL */
 } Listing;
 
 static gboolean has_state(const GArray *states, Berth__JobState state)
@@ -206,26 +209,65 @@ static gboolean add_further(const Listing *listing, const Berth__Job *job, GErro
                                 add_open, (gpointer)listing, error);
 }
 
-static guint64 count_wanted(const Listing *listing, const Berth__Job *job)
+static guint64 count_in(const GArray *states, Berth__TaskCounts counts)
 {
-    Berth__TaskCounts counts = berth_job_count(job, FALSE);
     guint64 n = 0;
-    for (guint i = 0; i < listing->states->len; i++) {
+    for (guint i = 0; i < states->len; i++) {
         const uint32_t *counter =
-            berth_task_counter(&counts, g_array_index(listing->states, Berth__JobState, i));
+            berth_task_counter(&counts, g_array_index(states, Berth__JobState, i));
         n += counter != NULL ? *counter : 0;
     }
     return n;
 }
 
+/* Tasks of JOB in STATES, without those that have never started, which have no line. */
+static guint64 count_with_line(const GArray *states, const Berth__Job *job)
+{
+    Berth__TaskCounts counts = berth_job_count(job, FALSE);
+    guint64 n_open = berth_job_n_open(job);
+    guint64 n_begun = (guint64)counts.running + counts.suspended;
+    counts.pending = (uint32_t)(n_open - MIN(n_open, n_begun));
+    return count_in(states, counts);
+}
+
+static guint64 take_page(const Berth__Job *page, gpointer user_data)
+{
+    const Listing *listing = user_data;
+    guint64 n = 0;
+    add_page(listing, page, FALSE);
+    for (size_t i = 0; i < page->n_tasks; i++) {
+        const Berth__Task *task = page->tasks[i];
+        const BerthIndexRange range =
+            berth_index_range_of(task->index, task->rest_last, task->rest_step);
+        n += is_wanted(listing, task->state) ? berth_index_range_count(&range) : 0;
+    }
+    return n;
+}
+
+static void note_rest(const Listing *listing, const Berth__Job *job, const BerthTaskRest *rest)
+{
+    if (rest->n == 0)
+        return;
+    g_autofree char *command = berth_task_rest_command(rest, job, listing->state_names);
+    g_ptr_array_add(listing->rests,
+                    g_strdup_printf("job %" G_GUINT64_FORMAT " has %" G_GUINT64_FORMAT
+                                    " more, not looked for as that takes long: %s",
+                                    job->id, rest->n, command));
+}
+
 /* JOB, an array, with those of its tasks that are wanted, if there are any: the list has none that has ended. */
 static gboolean add_with_ended(const Listing *listing, const Berth__Job *job, GError **error)
 {
-    if (count_wanted(listing, job) == 0)
+    BerthTaskRest rest;
+    if (count_in(listing->states, berth_job_count(job, FALSE)) == 0)
         return TRUE;
     if (!listing->cli->json)
         add_row(listing->table, job, NULL);
-    return berth_get_all_task_pages(listing->cli, job->id, add_named, (gpointer)listing, error);
+    if (!berth_task_search(listing->cli, listing->search, job,
+                           count_with_line(listing->states, job), &rest, error))
+        return FALSE;
+    note_rest(listing, job, &rest);
+    return TRUE;
 }
 
 static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **error)
@@ -233,9 +275,9 @@ static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **
     gboolean with_tasks = job->array != NULL && listing->with_tasks;
     if (listing->shown != NULL)
         g_hash_table_add(listing->shown, g_memdup2(&job->id, sizeof job->id));
-    if (listing->wants_ended && job->array != NULL)
+    if (listing->search != NULL && job->array != NULL)
         return add_with_ended(listing, job, error);
-    if (listing->wants_ended && !is_wanted(listing, job->state))
+    if (listing->search != NULL && !is_wanted(listing, job->state))
         return TRUE;
     g_autoptr(GPtrArray) wanted = with_tasks ? wanted_of(listing, job, TRUE) : NULL;
     if (listing->cli->json && with_tasks)
@@ -373,6 +415,7 @@ typedef struct {
     const GArray *states;
     GArray *named;     /* BerthCliTasks; NULL = none, but all */
     GHashTable *shown; /* as the listing's */
+    GPtrArray *rests;  /* likewise */
     int *out_status;
 } Ls;
 
@@ -412,8 +455,16 @@ static BerthTable *read_list(const Ls *ls, GError **error)
     request.n_states = asked->len;
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     g_autoptr(GHashTable) whole = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    Listing listing = {ls->cli,     table,    whole, ls->states, options->with_tasks,
-                       wants_ended, ls->shown};
+    Listing listing = {.cli = ls->cli,
+                       .table = table,
+                       .whole = whole,
+                       .states = ls->states,
+                       .with_tasks = options->with_tasks,
+                       .rests = ls->rests,
+                       .state_names = options->states,
+                       .shown = ls->shown};
+    BerthTaskSearch search = {.take = take_page, .user_data = &listing};
+    listing.search = wants_ended ? &search : NULL;
     gboolean ok = ls->named != NULL
                       ? read_named(&listing, &request, ls->named, ls->out_status, error)
                       : read_pages(&listing, &request, error);
@@ -425,6 +476,9 @@ static gboolean list(const Ls *ls, GError **error)
     g_autoptr(BerthTable) table = read_list(ls, error);
     if (table != NULL && !ls->cli->json)
         berth_table_print(table, stdout, berth_terminal_width(stdout));
+    fflush(stdout);
+    for (guint i = 0; table != NULL && i < ls->rests->len; i++)
+        fprintf(stderr, "%s: %s\n", g_get_prgname(), (char *)g_ptr_array_index(ls->rests, i));
     return table != NULL;
 }
 
@@ -503,6 +557,12 @@ gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GEr
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    Ls ls = {cli, &options, states, named, NULL, out_status};
+    if (options.watches && options.with_tasks && has_ended_state(states))
+        return berth_cli_usage_error(out_status, error,
+                                     "--watch has no tasks that have ended, as all would be read "
+                                     "again at each change: leave out --tasks, or those states; "
+                                     "`berth events --follow` has each when it ends");
+    g_autoptr(GPtrArray) rests = g_ptr_array_new_with_free_func(g_free);
+    Ls ls = {cli, &options, states, named, NULL, rests, out_status};
     return options.watches ? watch(&ls, error) : list(&ls, error);
 }

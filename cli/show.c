@@ -504,10 +504,12 @@ static void print_failed_tasks(const Berth__Job *job, const BerthFailedTasks *fa
         g_autofree char *text = berth_ranges_format(ranges.ranges, ranges.n, RANGES_WIDTH);
         berth_print_field(berth_job_state_name((Berth__JobState)state), text);
     }
-    if (failed->n_left > 0)
-        printf("and %" G_GUINT64_FORMAT " more that did not complete: berth ls --tasks --state "
-               "failed,timeout,out_of_memory,node_fail,cancelled %" G_GUINT64_FORMAT "\n",
-               failed->n_left, job->id);
+    if (failed->rest.n > 0) {
+        g_autofree char *command = berth_task_rest_command(
+            &failed->rest, job, "failed,timeout,out_of_memory,node_fail,cancelled");
+        printf("and %" G_GUINT64_FORMAT " more that did not complete: %s\n", failed->rest.n,
+               command);
+    }
 }
 
 /* TASKS: those that somebody asked for; NULL = the job. A task alone is shown as a plain job is. */

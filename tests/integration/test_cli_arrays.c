@@ -213,8 +213,10 @@ static void ls_tasks_has_ended_ones_whose_state_is_named(void **state)
     assert_string_equal(script->asked->str,
                         "List FAILED PENDING RUNNING SUSPENDED CANCELLED TIMEOUT "
                         "NODE_FAIL OUT_OF_MEMORY\n");
+    assert_int_equal(script->n_pages, 1); /* it has all that failed */
     g_autoptr(CliProcess) none = run(script, "ls --tasks -s timeout", 0);
     assert_null(strstr(cli_out(none), "42["));
+    assert_int_equal(script->n_pages, 1);
     g_autoptr(CliProcess) jobs = run(script, "ls -s failed", 0);
     assert_string_equal(script->asked->str, "List FAILED\n");
 }

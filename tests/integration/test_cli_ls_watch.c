@@ -101,6 +101,16 @@ static void ls_watch_is_refused_as_json(void **state)
     assert_string_equal(cli_out(cli), "");
 }
 
+static void ls_watch_is_refused_with_tasks_that_have_ended(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) cli =
+        CLI(test->berthd, "ls", "--watch", "--tasks", "--state", "running,failed");
+    assert_cli_status(cli, 2);
+    assert_contains(cli_err(cli), "`berth events --follow`");
+    assert_string_equal(cli_out(cli), "");
+}
+
 /* --- on a terminal -------------------------------------------------------------------------------- */
 
 static CliTerminal on_terminal(BerthdTest *test)
@@ -188,6 +198,7 @@ int main(void)
         BERTHD_TEST(ls_watch_outlives_the_daemon),
         BERTHD_TEST(ls_watch_leaves_out_what_there_is_not),
         BERTHD_TEST(ls_watch_is_refused_as_json),
+        BERTHD_TEST(ls_watch_is_refused_with_tasks_that_have_ended),
         BERTHD_TEST(ls_watch_on_a_terminal_is_drawn_anew_until_q),
         BERTHD_TEST(ls_watch_that_is_left_while_it_asks_ends_well),
         BERTHD_TEST(ls_watch_that_is_left_while_the_daemon_is_away_ends_well),
