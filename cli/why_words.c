@@ -91,12 +91,16 @@ static void tell_need(Story *story)
 
 static void tell_closed(Story *story)
 {
-    for (size_t i = 0; i < story->why->n_closed; i++) {
-        const Berth__Explanation__Closed *closed = story->why->closed[i];
+    const Berth__Explanation *why = story->why;
+    for (size_t i = 0; i < why->n_closed; i++) {
+        const Berth__Explanation__Closed *closed = why->closed[i];
         gboolean is_up = closed->state == BERTH__NODE_STATE__NODE_UP;
         tell(story, "Of the nodes that it may use (--node), %s takes no guests now: %s.",
              closed->node, is_up ? closed->reason : berth_node_state_name(closed->state));
     }
+    if (why->nodes_closed > why->n_closed)
+        tell(story, "And %zu more of them take%s no guests now: berth node ls says why.",
+             why->nodes_closed - why->n_closed, why->nodes_closed - why->n_closed == 1 ? "s" : "");
 }
 
 static void tell_leavings(Story *story)

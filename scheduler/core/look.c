@@ -103,9 +103,13 @@ static void find_nearest(BerthCore *core, const CoreClass *class, BerthCoreWait 
 /* Who names no nodes is not told of each. */
 static void find_closed(BerthCore *core, const CoreClass *class, BerthCoreWait *wait)
 {
-    for (guint32 i = 0; i < class->shape.n_nodes && wait->n_closed < BERTH_WAIT_NODES_MAX; i++)
-        if (!core_node_is_open(core_nodes_get(&core->nodes, class->shape.nodes[i])))
+    for (guint32 i = 0; i < class->shape.n_nodes; i++) {
+        if (core_node_is_open(core_nodes_get(&core->nodes, class->shape.nodes[i])))
+            continue;
+        wait->nodes_closed++;
+        if (wait->n_closed < BERTH_WAIT_NODES_MAX)
             wait->closed[wait->n_closed++] = class->shape.nodes[i];
+    }
 }
 
 /* --- its planned start ----------------------------------------------------------------------- */

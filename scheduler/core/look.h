@@ -56,11 +56,12 @@ typedef struct {
     guint32 guests; /* that it has, of the size: */
     guint32 need_vcpus;
     guint64 need_mib;
-    guint32
-        closed[BERTH_WAIT_NODES_MAX]; /* handles of nodes that it names and that take no guests */
+    /* Handles of nodes that it names and that take no guests. */
+    guint32 closed[BERTH_WAIT_NODES_MAX];
     guint n_closed;
-    guint32 nodes_open; /* that it may use, are large enough, and take guests */
-    guint32 nearest;    /* handle of the one of these that lacks least; 0 = there is none */
+    guint32 nodes_closed; /* of which those are the first */
+    guint32 nodes_open;   /* that it may use, are large enough, and take guests */
+    guint32 nearest;      /* handle of the one of these that lacks least; 0 = there is none */
     guint32 nearest_vcpus;
     guint64 nearest_mib; /* that it has free */
     guint64 before[BERTH_WAIT_BEFORE_MAX];

@@ -72,6 +72,7 @@ static void tell_closed(BerthDaemon *daemon, const BerthCoreWait *wait, Answer *
         answer->closed_pointers[message->n_closed++] = closed;
     }
     message->closed = answer->closed_pointers;
+    message->nodes_closed = wait->nodes_closed;
 }
 
 static void tell_slack(const BerthCoreWait *wait, Answer *answer)

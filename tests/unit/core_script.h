@@ -29,7 +29,7 @@
  *   limit JOB SECONDS|never   when it is at its time limit, as far as is known
  *   holds JOB VCPUS MIB       what is held for its guest
  *   short JOB SECONDS|never   since when it lacks memory, and goes on all the same
- *   waits JOB WHAT...         for what it waits: need=VCPUS/MIB, before=N:JOB,JOB, open=N, nearest=NODE:VCPUS/MIB, closed=NODE,NODE,
+ *   waits JOB WHAT...         for what it waits: need=VCPUS/MIB, before=N:JOB,JOB, open=N, nearest=NODE:VCPUS/MIB, closed=NODE,NODE+N,
  *                             plan=SECONDS@NODE,NODE (~SECONDS: it may be put off), leaves=JOB@SECONDS,JOB@SECONDS, slack=no-room: all of these
  *                             that are not 0, and in this order
  *   looks SECONDS|never       when room is looked for next, whoever comes or goes

@@ -242,6 +242,8 @@ static char *describe_wait(const Script *script, const BerthCoreWait *wait)
                                wait->nearest, wait->nearest_vcpus, wait->nearest_mib);
     for (guint i = 0; i < wait->n_closed; i++)
         g_string_append_printf(text, "%s%u", i > 0 ? "," : " closed=", wait->closed[i]);
+    if (wait->nodes_closed > wait->n_closed)
+        g_string_append_printf(text, "+%u", wait->nodes_closed - wait->n_closed);
     describe_plan(wait, text);
     g_string_append_printf(text, " slack=%s", slack[wait->slack]);
     describe_hindrances(wait, text);

@@ -106,6 +106,14 @@ static void job_that_names_a_drained_node_is_told_so(void **state)
                                  "drained by root: its fan is loud.\n"
                                  "Of the nodes that it may use (--node), n2 takes no guests now: "
                                  "down.\n"));
+    assert_null(strstr(text, " more of them "));
+    why.nodes_closed = 40;
+    g_autofree char *many = now_text(&job, &task, &why);
+    assert_non_null(strstr(many, " now: down.\nAnd 38 more of them take no guests now: berth node "
+                                 "ls says why.\n"));
+    why.nodes_closed = 3;
+    g_autofree char *one = now_text(&job, &task, &why);
+    assert_non_null(strstr(one, "\nAnd 1 more of them takes no guests now: "));
 }
 
 static void held_job_is_not_told_of_room(void **state)

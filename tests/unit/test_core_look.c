@@ -50,6 +50,18 @@ static void wait_names_nodes_that_it_names_and_that_are_closed(void **state)
         "waits 3 need=4/500 open=1 nearest=2:2/0 closed=3 slack=not-wanted\n");
 }
 
+static void wait_counts_closed_nodes_that_it_does_not_name(void **state)
+{
+    g_autoptr(GString) script = g_string_new(NULL);
+    for (guint node = 1; node <= 20; node++)
+        g_string_append_printf(script, "node %u 4 1000\ncordon %u\n", node, node);
+    g_string_append(script, "submit 1 v=1 m=500 "
+                            "nodes=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20\n"
+                            "waits 1 need=1/500 closed=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16+4 "
+                            "slack=not-wanted\n");
+    run(script->str);
+}
+
 static void wait_names_who_is_before_it(void **state)
 {
     run("node 1 4 1000\n"
@@ -233,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wait_names_need_nearest_node_and_plan),
         cmocka_unit_test(wait_names_nodes_that_it_names_and_that_are_closed),
+        cmocka_unit_test(wait_counts_closed_nodes_that_it_does_not_name),
         cmocka_unit_test(wait_names_who_is_before_it),
         cmocka_unit_test(wait_names_eight_before_it_at_most),
         cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
