@@ -94,12 +94,12 @@ typedef struct {
     gboolean moves;       /* as soon as there is room elsewhere; else its end is waited for */
     gboolean checkpoints; /* it could be, where it cannot be moved in time */
     gboolean lacks_room;  /* MOVES, and there is none now beside those before it */
-    gboolean
-        into_slack; /* ... where it is backed: it moves into slack after drain_patience, unless there is some then */
+    /* ... where it is backed: it moves into slack after drain_patience, unless there is some then. */
+    gboolean into_slack;
     gboolean lacks_space; /* CHECKPOINTS, and for that there is none, likewise */
     gboolean is_leaving;  /* that it is moved, or checkpointed, is under way */
-    gint64
-        takes_usec; /* its move, or else its checkpoint, as the policy reckons it (doc/policy.md) */
+    /* Its move, or else its checkpoint, as the policy reckons it (doc/policy.md). */
+    gint64 takes_usec;
     /* When its time limit and its grace have passed, if it loses no more time to others on its node; G_MAXINT64 = it has no
      * limit, or stands still without it. */
     gint64 limit_usec;

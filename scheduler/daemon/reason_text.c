@@ -222,13 +222,13 @@ static const char *fixed_text(Berth__Reason reason)
 /* An older release has not noted which. */
 static char *never_text(const BerthReasonNever *never)
 {
-    g_autofree char *tasks = berth_index_range_format(&never->tasks);
     if (never->job == 0)
         return g_strdup("a job that it comes after did not end as it must have");
     if (!never->by_task)
         return g_strdup_printf("job %" G_GUINT64_FORMAT
                                ", which it comes after, did not end as it must have",
                                never->job);
+    g_autofree char *tasks = berth_index_range_format(&never->tasks);
     return g_strdup_printf("job %" G_GUINT64_FORMAT
                            "[%s], which it comes after, did not end COMPLETED",
                            never->job, tasks);
