@@ -49,7 +49,8 @@ gboolean berth_text_check(const char *what, const char *text, gsize max_bytes, G
 /* Likewise, of the words in which somebody says why; "" = not said. INVALID_ARGUMENT if not. */
 gboolean berth_why_check(const char *why, GError **error);
 
-/* NAME=VALUE entries, each ended by a NUL; names are not empty. */
+/* NAME=VALUE entries, each ended by a NUL; names are not empty. They need not be such as a shell can name: programs set others, shells pass
+ * those on, and so does --env-all. */
 gboolean berth_environment_check(const guint8 *data, gsize length, GError **error);
 
 /* A path below the working directory: relative, no empty part, no "." or "..". */

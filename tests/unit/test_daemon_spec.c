@@ -376,6 +376,7 @@ static const EnvironmentCase environments[] = {
     {"", 0, TRUE},     {"A=1", 4, TRUE},      {"A=1\0B=", 7, TRUE},
     {"A=1", 3, FALSE}, {"A=1\0B", 6, FALSE},  {"=1", 3, FALSE},
     {"", 1, FALSE},    {"A=1\0\0", 5, FALSE}, {"A=\xff\xfe", 5, TRUE},
+    {"1A=3", 5, TRUE}, {"A B=3", 6, TRUE},    {"BASH_FUNC_f%%=() { :; }", 24, TRUE},
 };
 
 static void environment_check_entries(void **state)
