@@ -28,6 +28,24 @@
     "at 80\n"                                                                                      \
     "timer -> MIGRATE 1.1@1>2~\n"
 
+/* Two that need 465 MiB each for their checkpoints. */
+#define TWO_BESIDE_IDLE                                                                            \
+    "node 1 8 2000\n"                                                                              \
+    "submit 1 v=1 m=400 limit=50000 may-move may-checkpoint slack -> START 1.1@1\n"                \
+    "submit 3 v=1 m=400 limit=50000 may-move may-checkpoint slack -> START 3.1@1\n"                \
+    "running 1.1\n"                                                                                \
+    "running 3.1\n"                                                                                \
+    "node 2 8 4000\n"                                                                              \
+    "submit 2 v=8 m=4000 limit=100000 nodes=2 -> START 2.1@2\n"                                    \
+    "running 2.1\n"                                                                                \
+    "report 1.1 cpu=500 mem=100\n"                                                                 \
+    "report 3.1 cpu=500 mem=100\n"                                                                 \
+    "report 2.1 cpu=500 mem=200\n"                                                                 \
+    "at 1000\n"                                                                                    \
+    "report 1.1 cpu=500 mem=100\n"                                                                 \
+    "report 3.1 cpu=500 mem=100\n"                                                                 \
+    "report 2.1 cpu=500 mem=200\n"
+
 /* A checkpoint would go on in the same slack, later. */
 static void drained_guest_without_a_place_goes_on_in_slack(void **state)
 {
@@ -72,34 +90,42 @@ static void drained_guest_that_may_not_be_in_slack_is_checkpointed(void **state)
                         "timer -> CHECKPOINT 1.1@1\n");
 }
 
-/* Space for its checkpoint is kept as soon as it leaves for there, and it is as large as it is. Each needs 465 MiB. */
+/* Space for its checkpoint is kept as soon as it leaves for there, also over a restart, and it is as large as it is. */
 static void space_is_kept_for_who_goes_into_slack(void **state)
 {
+    const char *const restarts[] = {"restart\n", "restart guests\n"};
+    for (guint i = 0; i < G_N_ELEMENTS(restarts); i++) {
+        g_autofree char *script =
+            g_strconcat(TWO_BESIDE_IDLE "leave 1 1.1:slack:50010 3.1:no-room+no-space:50010\n"
+                                        "drain 1\n"
+                                        "at 1060\n"
+                                        "timer -> MIGRATE 1.1@1>2~\n"
+                                        "space 0 465 435\n",
+                        restarts[i],
+                        "join 2 2.1:running\n"
+                        "join 1 1.1:running 3.1:running -> MIGRATE 1.1@1>2~\n"
+                        "space 0 465 435\n"
+                        "migrated 1.1 failed\n"
+                        "space 0 0 900\n",
+                        NULL);
+        core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 900, script);
+    }
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 900,
-                          "node 1 8 2000\n"
-                          "submit 1 v=1 m=400 limit=50000 may-move may-checkpoint slack -> START "
-                          "1.1@1\n"
-                          "submit 3 v=1 m=400 limit=50000 may-move may-checkpoint slack -> START "
-                          "3.1@1\n"
-                          "running 1.1\n"
-                          "running 3.1\n"
-                          "node 2 8 4000\n"
-                          "submit 2 v=8 m=4000 limit=100000 nodes=2 -> START 2.1@2\n"
-                          "running 2.1\n"
-                          "report 1.1 cpu=500 mem=100\n"
-                          "report 3.1 cpu=500 mem=100\n"
-                          "report 2.1 cpu=500 mem=200\n"
-                          "at 1000\n"
-                          "report 1.1 cpu=500 mem=100\n"
-                          "report 3.1 cpu=500 mem=100\n"
-                          "report 2.1 cpu=500 mem=200\n"
-                          "leave 1 1.1:slack:50010 3.1:no-room+no-space:50010\n"
-                          "drain 1\n"
-                          "at 1060\n"
-                          "timer -> MIGRATE 1.1@1>2~\n"
-                          "space 0 465 435\n"
-                          "migrated 1.1 failed -> MIGRATE 3.1@1>2~\n" /* there is, now */
-                          "space 0 465 435\n");
+                          TWO_BESIDE_IDLE "drain 1\n"
+                                          "at 1060\n"
+                                          "timer -> MIGRATE 1.1@1>2~\n"
+                                          "migrated 1.1 failed -> MIGRATE 3.1@1>2~\n");
+}
+
+/* It does not have to be patient once more. */
+static void drained_guest_goes_into_slack_when_it_has_a_turn(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_NODE, 1,
+                          TWO_BESIDE_IDLE "drain 1\n"
+                                          "at 1060\n"
+                                          "timer -> MIGRATE 1.1@1>2~\n"
+                                          "at 1070\n"
+                                          "migrated 1.1 -> MIGRATE 3.1@1>2~\n");
 }
 
 /* Its next try is after a rest. */
@@ -128,6 +154,7 @@ int main(void)
         cmocka_unit_test(plan_counts_who_goes_into_slack_before),
         cmocka_unit_test(drained_guest_that_may_not_be_in_slack_is_checkpointed),
         cmocka_unit_test(space_is_kept_for_who_goes_into_slack),
+        cmocka_unit_test(drained_guest_goes_into_slack_when_it_has_a_turn),
         cmocka_unit_test(drained_guest_that_fails_to_move_into_slack_stays),
         cmocka_unit_test(drained_guest_whose_drain_ends_stays_backed),
     };
