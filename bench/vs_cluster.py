@@ -56,16 +56,32 @@ def end_orphans():
             raise RuntimeError(f"processes {left} do not end")
 
 
+PORTS_STEP = 100
+ports_claimed = contextlib.ExitStack()
+
+
+def claim_ports(first, count):
+    """Sockets of which each keeps PORTS_STEP ports from others who ask here, also while nobody listens on them."""
+    with contextlib.ExitStack() as claims:
+        for step in range(first, first + count, PORTS_STEP):
+            claims.enter_context(socket.socket(socket.AF_UNIX)).bind(f"\0berth-bench-ports-{step}")
+        return claims.pop_all()
+
+
 def free_ports(count):
-    """That many in a row on which nobody listens."""
-    for first in range(20000 + os.getpid() % 97 * 100, 60000, 100):
+    """That many in a row on which nobody listens. They are this program's until it ends."""
+    for first in range(20000 + os.getpid() % 97 * PORTS_STEP, 60000, PORTS_STEP):
         with contextlib.ExitStack() as stack:
             try:
-                for port in range(first, first + count):
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-                return first
+                claims = stack.enter_context(claim_ports(first, count))
+                with contextlib.ExitStack() as listening:
+                    for port in range(first, first + count):
+                        listening.enter_context(socket.socket()).bind(("127.0.0.1", port))
             except OSError:
                 continue
+            stack.pop_all()
+            ports_claimed.push(claims)
+            return first
     raise RuntimeError(f"there are no {count} free ports in a row")
 
 
