@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/dependency.h"
 #include "cli/table.h"
+#include "cli/variable.h"
 #include "common/error.h"
 #include "common/node_list.h"
 #include "common/units.h"
@@ -322,44 +323,12 @@ static gboolean set_dependency(BerthJobOptions *options, const char *value, GErr
     return TRUE;
 }
 
-/* One that begins with a digit no shell can name. */
-static gboolean check_variable(const char *name, GError **error)
-{
-    const char *why = g_ascii_isdigit(*name) ? "it begins with a digit" : NULL;
-    for (const char *c = name; *c != '\0' && why == NULL; c++)
-        why = g_ascii_isspace(*c) ? "it has a space in it" : NULL;
-    if (why == NULL)
-        return TRUE;
-    g_autofree char *shown = berth_printable(name);
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "\"%s\" cannot be the name of a variable: %s", shown, why);
-    return FALSE;
-}
-
 static gboolean set_environment(BerthJobOptions *options, const char *value, GError **error)
 {
-    const char *equals = strchr(value, '=');
-    if (equals == value || *value == '\0') {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "\"%s\" is not NAME=VALUE, and not the NAME of a variable that is set", value);
-        return FALSE;
-    }
-    g_autofree char *name =
-        equals != NULL ? g_strndup(value, (gsize)(equals - value)) : g_strdup(value);
-    if (!check_variable(name, error))
-        return FALSE;
-    if (equals != NULL) {
-        g_ptr_array_add(options->environment, g_strdup(value));
-        return TRUE;
-    }
-    const char *current = g_getenv(value);
-    if (current == NULL) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "the variable \"%s\" is not set here; give it as %s=VALUE", value, value);
-        return FALSE;
-    }
-    g_ptr_array_add(options->environment, g_strconcat(value, "=", current, NULL));
-    return TRUE;
+    char *variable = berth_variable_parse(value, error);
+    if (variable != NULL)
+        g_ptr_array_add(options->environment, variable);
+    return variable != NULL;
 }
 
 static gboolean set_input(BerthJobOptions *options, const char *value, GError **error)
