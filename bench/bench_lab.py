@@ -87,13 +87,15 @@ class Lab:
                               env=self.environment, timeout=300).stdout.decode()
 
     def set_values(self, daemon, group, values):
-        """Sets VALUES in GROUP of the file of DAEMON, which reads it when it is started anew."""
+        """Sets VALUES in GROUP of the file of DAEMON, which reads it when it is started anew; None: its default."""
         path = os.path.join(self.data, "etc", f"{daemon}.conf")
         text = read(path)
         if f"[{group}]\n" not in text:
             text += f"\n[{group}]\n"
         for name, value in values.items():
-            text = re.sub(rf"^{name}=.*\n", "", text, flags=re.M).replace(f"[{group}]\n", f"[{group}]\n{name}={value}\n")
+            text = re.sub(rf"^{name}=.*\n", "", text, flags=re.M)
+            if value is not None:
+                text = text.replace(f"[{group}]\n", f"[{group}]\n{name}={value}\n")
         with open(path, "w") as file:
             file.write(text)
 
