@@ -62,6 +62,8 @@ guint64 berth_job_n_open(const Berth__Job *job)
         const BerthIndexRange range = berth_range_of(job->unstarted[i]);
         n_unstarted += berth_index_range_count(&range);
     }
+    n_unstarted =
+        MAX(n_unstarted, job->unstarted_count); /* which a berthd of before does not tell */
     return n_unended - MIN(n_unended, n_unstarted);
 }
 

@@ -31,7 +31,13 @@ typedef struct {
 static gpointer read_job(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Get *get = input;
-    return berth_store_get_job_with(get->daemon->store, get->job, &get->wanted, error);
+    Berth__Job *job = berth_store_get_job_with(get->daemon->store, get->job, &get->wanted, error);
+    if (!job)
+        return NULL;
+    if (get->only && job->array)
+        berth_job_view_add_unstarted(job, &get->wanted);
+    berth_job_view_shorten(job, REPLY_MAX_BYTES);
+    return job;
 }
 
 static void job_free(gpointer job)
@@ -55,8 +61,6 @@ static void on_job(GObject *source, GAsyncResult *result, gpointer user_data)
         berth_rpc_call_fail(get->call, error);
         return;
     }
-    if (get->only && job->array)
-        berth_job_view_add_unstarted(job, &get->wanted);
     berth_job_view_refresh(get->daemon, job);
     berth_job_view_hide(get->daemon, berth_rpc_call_identity(get->call), job);
     if (!get->in_reply) {
@@ -164,12 +168,14 @@ static gpointer read_jobs(gconstpointer input, GCancellable *cancellable, GError
 {
     const List *list = input;
     g_autoptr(GArray) states = g_array_new(FALSE, FALSE, sizeof(int));
-    BerthStoreQuery query = {.stop = list->stop};
+    BerthStoreQuery query = {.stop = list->stop, .bytes_max = REPLY_MAX_BYTES};
     fill_query(list, &query, states);
     gboolean has_more = FALSE;
     GPtrArray *jobs = berth_store_list_jobs(list->daemon->store, &query, &has_more, error);
     if (!jobs)
         return NULL;
+    for (guint i = 0; i < jobs->len; i++)
+        berth_job_view_shorten(g_ptr_array_index(jobs, i), REPLY_MAX_BYTES);
     Page *page = g_new0(Page, 1);
     page->jobs = jobs;
     page->has_more = has_more;

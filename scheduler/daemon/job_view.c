@@ -188,6 +188,38 @@ void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted
     job->n_tasks = n;
 }
 
+/* --- what is too long ------------------------------------------------------------------------------ */
+
+#define RANGES_MAX 1000u
+
+static void cut_ranges(Berth__IndexRange **ranges, size_t *n_ranges)
+{
+    while (*n_ranges > RANGES_MAX)
+        berth__index_range__free_unpacked(ranges[--*n_ranges], NULL);
+}
+
+static void cut_tasks(Berth__Job *job, gsize bytes_max)
+{
+    gsize size = berth__job__get_packed_size(job);
+    while (size > bytes_max && job->n_tasks > 1) {
+        Berth__Task *last = job->tasks[--job->n_tasks];
+        size -= berth__task__get_packed_size(last);
+        berth__task__free_unpacked(last, NULL);
+    }
+}
+
+void berth_job_view_shorten(Berth__Job *job, gsize bytes_max)
+{
+    if (!job->array)
+        return;
+    for (size_t i = 0; i < job->n_unstarted; i++) {
+        const BerthIndexRange range = berth_range_of(job->unstarted[i]);
+        job->unstarted_count += berth_index_range_count(&range);
+    }
+    cut_ranges(job->unstarted, &job->n_unstarted);
+    cut_tasks(job, bytes_max);
+}
+
 /* The record has it in full minutes; who reads it is told what is known. */
 static void refresh_spared(BerthDaemon *daemon, Berth__Task *task)
 {
@@ -233,6 +265,8 @@ static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
         job->holds_some = keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
         job->holds_some |=
             keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
+        cut_ranges(job->held_tasks, &job->n_held_tasks);
+        cut_ranges(job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
     }
     if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
         job->reason = (Berth__Reason)berth_core_array_reason(daemon->core, job->id);

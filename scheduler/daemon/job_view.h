@@ -7,6 +7,9 @@
 
 /* Adds those tasks of an array to its tasks that WANTED names and that have never started. */
 void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted);
+/* Leaves out of an array that was read what no answer holds: ranges of what has not started beyond the first 1000, whose tasks are
+ * counted, and tasks, all but the first, beyond BYTES_MAX of all. From any thread. */
+void berth_job_view_shorten(Berth__Job *job, gsize bytes_max);
 /* Brings a record that was read from the store up to what only memory knows: why a pending task
  * waits now, and the newest usage of a running one. A task that has moved on since it was read is
  * left alone: the caller sees one moment. */

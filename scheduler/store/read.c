@@ -209,13 +209,15 @@ static gboolean collect_jobs(StoreDb *db, StoreStatement *select, JobList *list,
 {
     static const BerthStoreTasks listed = {.limit = TASKS_LISTED};
     guint32 limit = limit_of(list->query->limit);
+    gsize bytes_max = list->query->bytes_max > 0 ? list->query->bytes_max : G_MAXSIZE;
+    gsize bytes = 0;
     for (;;) {
         gboolean row = FALSE;
         if (!store_db_step(db, select, "list jobs", &row, error))
             return FALSE;
         if (!row)
             return TRUE;
-        if (list->jobs->len == limit) {
+        if (list->jobs->len == limit || bytes >= bytes_max) {
             list->more = TRUE;
             return TRUE;
         }
@@ -226,6 +228,7 @@ static gboolean collect_jobs(StoreDb *db, StoreStatement *select, JobList *list,
         g_ptr_array_add(list->jobs, job);
         if (!store_tasks_attach(db, job, &listed, error))
             return FALSE;
+        bytes += berth__job__get_packed_size(job);
     }
 }
 

@@ -162,6 +162,7 @@ typedef struct {
     guint32 uid;         /* unless any_uid */
     const guint64 *jobs; /* only these; NULL = all */
     gsize n_jobs;
+    gsize bytes_max;    /* no further job once they take so much, packed; 0 = any */
     GCancellable *stop; /* triggered: give up, with CANCELLED; may be NULL */
 } BerthStoreQuery;
 /* Jobs with their tasks, without specs, by rising number; arrays with the first 100 that have started and are not done
