@@ -167,7 +167,7 @@ static const BerthStorageBackend dir_backend = {
     .log_read = berth_dir_log_read,
     .log_size = berth_dir_log_size,
     .log_cut = berth_dir_log_cut,
-    .log_remove = berth_dir_log_remove,
+    .logs_remove = berth_dir_logs_remove,
     .log_list = berth_dir_log_list,
 };
 

@@ -119,5 +119,6 @@ gboolean berth_dir_log_size(BerthStorage *storage, const char *log_id, guint64 *
                             GError **error);
 gboolean berth_dir_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
                            GError **error);
-gboolean berth_dir_log_remove(BerthStorage *storage, const char *log_id, GError **error);
+gboolean berth_dir_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                               GError **error);
 gboolean berth_dir_log_list(BerthStorage *storage, GPtrArray *names, GError **error);

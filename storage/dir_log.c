@@ -81,14 +81,22 @@ gboolean berth_dir_log_cut(BerthStorage *storage, const char *log_id, guint64 si
     return FALSE;
 }
 
-gboolean berth_dir_log_remove(BerthStorage *storage, const char *log_id, GError **error)
+static gboolean remove_log(BerthDirStorage *self, const char *log_id, GError **error)
 {
-    BerthDirStorage *self = (BerthDirStorage *)storage;
     g_autofree char *name = log_path(log_id);
     if (unlinkat(self->fd, name, 0) == 0 || errno == ENOENT)
         return TRUE;
     berth_dir_set_error(self, errno, 0, error, "cannot remove log %s from %s", log_id, self->path);
     return FALSE;
+}
+
+gboolean berth_dir_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                               GError **error)
+{
+    for (gsize i = 0; i < n_logs; i++)
+        if (!remove_log((BerthDirStorage *)storage, log_ids[i], error))
+            return FALSE;
+    return TRUE;
 }
 
 gboolean berth_dir_log_list(BerthStorage *storage, GPtrArray *names, GError **error)

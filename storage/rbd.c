@@ -252,7 +252,7 @@ static const BerthStorageBackend rbd_backend = {
     .log_read = berth_rbd_log_read,
     .log_size = berth_rbd_log_size,
     .log_cut = berth_rbd_log_cut,
-    .log_remove = berth_rbd_log_remove,
+    .logs_remove = berth_rbd_logs_remove,
     .log_list = berth_rbd_log_list,
 };
 

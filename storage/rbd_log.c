@@ -206,10 +206,13 @@ gboolean berth_rbd_log_cut(BerthStorage *storage, const char *log_id, guint64 si
     return FALSE;
 }
 
+/* --- removal ---------------------------------------------------------------------------------- */
+
+#define REMOVALS_MAX 32u /* under way at a time */
+
 /* The first object goes last, so that an interrupted removal can be repeated. */
-gboolean berth_rbd_log_remove(BerthStorage *storage, const char *log_id, GError **error)
+static int remove_chunks(BerthRbdStorage *self, const char *log_id)
 {
-    BerthRbdStorage *self = (BerthRbdStorage *)storage;
     guint64 bytes = 0, last = 0;
     BerthRbdStream stream = stream_of(self, log_id);
     int result = read_first(self, log_id, &bytes, &last);
@@ -217,9 +220,62 @@ gboolean berth_rbd_log_remove(BerthStorage *storage, const char *log_id, GError 
         result = berth_rbd_stream_remove(&stream, 1, last + 1);
     if (result >= 0)
         result = berth_rbd_stream_remove(&stream, 0, 1);
-    if (result >= 0 || result == -ENOENT)
+    return result;
+}
+
+/* Begins to remove a log of one chunk, as most are. ECANCELED: it has more of them, and is all there. */
+static int begin_removal(BerthRbdStorage *self, const char *log_id, rados_completion_t *out_begun)
+{
+    char none[LAST_DIGITS + 1];
+    g_snprintf(none, sizeof none, "%016x", 0);
+    int result = rados_aio_create_completion2(NULL, NULL, out_begun);
+    if (result < 0)
+        return result;
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_cmpxattr(op, LAST_ATTRIBUTE, LIBRADOS_CMPXATTR_OP_GTE, none, LAST_DIGITS);
+    rados_write_op_remove(op);
+    result = rados_aio_write_op_operate(op, self->logs, *out_begun, log_id, NULL, 0);
+    rados_release_write_op(op);
+    if (result < 0)
+        rados_aio_release(*out_begun);
+    return result;
+}
+
+static int end_removal(BerthRbdStorage *self, const char *log_id, rados_completion_t begun)
+{
+    rados_aio_wait_for_complete(begun);
+    int result = rados_aio_get_return_value(begun);
+    rados_aio_release(begun);
+    if (result == -ECANCELED)
+        result = remove_chunks(self, log_id);
+    return result == -ENOENT ? 0 : result;
+}
+
+gboolean berth_rbd_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                               GError **error)
+{
+    BerthRbdStorage *self = (BerthRbdStorage *)storage;
+    rados_completion_t ring[REMOVALS_MAX];
+    gsize begun = 0, ended = 0, failed = 0;
+    int result = 0;
+    while (ended < begun || (begun < n_logs && result >= 0)) {
+        gsize next = begun; /* which this turn is about */
+        int its;
+        if (begun < n_logs && result >= 0 && begun - ended < REMOVALS_MAX) {
+            its = begin_removal(self, log_ids[begun], &ring[begun % REMOVALS_MAX]);
+            begun += its >= 0;
+        } else {
+            next = ended++;
+            its = end_removal(self, log_ids[next], ring[next % REMOVALS_MAX]);
+        }
+        if (its < 0 && result >= 0) {
+            result = its;
+            failed = next;
+        }
+    }
+    if (result >= 0)
         return TRUE;
-    berth_rbd_set_error(self, result, error, "cannot remove log %s", log_id);
+    berth_rbd_set_error(self, result, error, "cannot remove log %s", log_ids[failed]);
     return FALSE;
 }
 

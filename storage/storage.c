@@ -289,8 +289,16 @@ gboolean berth_storage_log_cut(BerthStorage *storage, const char *log_id, guint6
 
 gboolean berth_storage_log_remove(BerthStorage *storage, const char *log_id, GError **error)
 {
-    return berth_storage_name_check("a log", log_id, error) &&
-           storage->backend->log_remove(storage, log_id, error);
+    return berth_storage_logs_remove(storage, &log_id, 1, error);
+}
+
+gboolean berth_storage_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                                   GError **error)
+{
+    for (gsize i = 0; i < n_logs; i++)
+        if (!berth_storage_name_check("a log", log_ids[i], error))
+            return FALSE;
+    return storage->backend->logs_remove(storage, log_ids, n_logs, error);
 }
 
 char **berth_storage_log_list(BerthStorage *storage, GError **error)

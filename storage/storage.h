@@ -280,4 +280,7 @@ gboolean berth_storage_log_cut(BerthStorage *storage, const char *log_id, guint6
                                GError **error);
 /* Removing what does not exist is not an error. */
 gboolean berth_storage_log_remove(BerthStorage *storage, const char *log_id, GError **error);
+/* The same of many, several at a time; after a failure some may be left. */
+gboolean berth_storage_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                                   GError **error);
 char **berth_storage_log_list(BerthStorage *storage, GError **error);

@@ -143,7 +143,8 @@ struct BerthStorageBackend {
                          GError **error);
     gboolean (*log_cut)(BerthStorage *storage, const char *log_id, guint64 size_bytes,
                         GError **error);
-    gboolean (*log_remove)(BerthStorage *storage, const char *log_id, GError **error);
+    gboolean (*logs_remove)(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
+                            GError **error);
     gboolean (*log_list)(BerthStorage *storage, GPtrArray *names, GError **error);
 };
 

@@ -91,29 +91,26 @@ static gpointer find(gconstpointer data, GCancellable *cancellable, GError **err
     return g_steal_pointer(&found);
 }
 
-static gboolean remove_output(BerthStorage *storage, const BerthGuestId *guest, GError **error)
+static void add_output(const BerthGuestId *guest, GPtrArray *names)
 {
     g_autofree char *log_id = berth_log_id_format(guest);
-    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        g_autofree char *name = berth_log_name_format(log_id, i);
-        if (!berth_storage_log_remove(storage, name, error))
-            return FALSE;
-    }
-    return TRUE;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+        g_ptr_array_add(names, berth_log_name_format(log_id, i));
 }
 
 /* Of each run of a task. */
 static gpointer remove_outputs(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const GArray *guests = data;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < guests->len; i++) {
         BerthGuestId guest = g_array_index(guests, BerthGuestId, i);
         for (guint32 epoch = guest.epoch; epoch > 0; epoch--) {
             guest.epoch = epoch;
-            if (!remove_output(storage, &guest, error))
-                return NULL;
+            add_output(&guest, names);
         }
     }
+    berth_storage_logs_remove(storage, (const char *const *)names->pdata, names->len, error);
     return NULL;
 }
 

@@ -172,6 +172,35 @@ static void log_write_in_pieces_reads_back_whole(void **state)
     assert_log("1.0.out", 5 * MIB, 100, NULL, 0);
 }
 
+/* More than are removed at a time; some are long, and some are not there. */
+static void logs_are_removed_together(void **state)
+{
+    enum { N_LOGS = 100 };
+    g_autofree guint8 *data = conformance_pattern(12, 9 * MIB);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    for (guint i = 0; i < N_LOGS; i++) {
+        char *name = g_strdup_printf("%u.1.out", 1000 + i);
+        g_ptr_array_add(names, name);
+        if (i % 10 != 3)
+            write_log(name, 0, data, i % 40 == 7 ? 9 * MIB : 100);
+    }
+    write_log("6.0.out", 0, data, 100);
+    berth_storage_logs_remove(conformance_storage, (const char *const *)names->pdata, names->len,
+                              &error);
+    assert_no_error(error);
+    for (guint i = 0; i < N_LOGS; i++) {
+        assert_log_size(g_ptr_array_index(names, i), 0);
+        assert_log(g_ptr_array_index(names, i), 5 * MIB, 100, NULL, 0);
+    }
+    assert_log_size("6.0.out", 100);
+    static const char *const bad[] = {"6.0.out", "../6"};
+    assert_false(berth_storage_logs_remove(conformance_storage, bad, 2, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "../6");
+    assert_log_size("6.0.out", 100);
+    assert_true(berth_storage_log_remove(conformance_storage, "6.0.out", NULL));
+}
+
 static void log_write_again_changes_nothing(void **state)
 {
     const gsize total = 9 * MIB;
@@ -310,6 +339,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(log_write_in_pieces_reads_back_whole),
     cmocka_unit_test(log_write_again_changes_nothing),
     cmocka_unit_test(log_write_beyond_the_end_leaves_zeroes),
+    cmocka_unit_test(logs_are_removed_together),
     cmocka_unit_test(log_cut_leaves_what_is_before),
     cmocka_unit_test(log_write_at_absurd_offset_is_invalid_argument),
     cmocka_unit_test(log_list_names_each_log_once),
