@@ -117,7 +117,9 @@ struct BerthGuest {
     gboolean asks_size_again;    /* something has changed since it was */
     guint64 resized_mib;         /* what it had of its memory at the last answer */
     guint64 needed_mib;          /* what it used of it at its last report, or G_MAXUINT64 */
-    guint silences; /* answers in a row, each after a pause, of which nothing had come */
+    guint64
+        needed_before_mib; /* at the report before, of those since it was to give; or G_MAXUINT64 */
+    guint silences;        /* answers in a row, each after a pause, of which nothing had come */
     guint resize_source;
     GError *resize_error;   /* why it is to have again what it had; NULL: it is not */
     gboolean may_settle;    /* who asks can be told that it has something else */

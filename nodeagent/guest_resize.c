@@ -54,6 +54,7 @@ static void want(BerthGuest *guest, const BerthDomainSize *size)
         guest->resized_mib = guest->limits.memory_mib - guest->balloon_mib;
     guest->is_resizing = TRUE;
     guest->size_wanted = *size;
+    guest->needed_before_mib = G_MAXUINT64;
     guest->silences = 0;
     guest->asks_size_again = guest->is_size_asked;
     if (!guest->is_size_asked)
@@ -122,14 +123,16 @@ static void settle(BerthGuest *guest, guint64 has_mib)
     want(guest, &has);
 }
 
-static void take_silence(BerthGuest *guest, guint64 has_mib)
+static guint64 wanted_mib_of(const BerthGuest *guest)
+{
+    return guest->size_wanted.memory_mib - guest->size_wanted.balloon_mib;
+}
+
+/* It has come to HAS_MIB, and gets no nearer. */
+static void give_up(BerthGuest *guest, guint64 has_mib)
 {
     gboolean goes_back = guest->resize_error != NULL;
-    if (can_settle(guest)) {
-        settle(guest, has_mib);
-        return;
-    }
-    guint64 wanted_mib = guest->size_wanted.memory_mib - guest->size_wanted.balloon_mib;
+    guint64 wanted_mib = wanted_mib_of(guest);
     g_autofree char *text = g_strdup_printf(
         "%s: its guest has come to %" G_GUINT64_FORMAT " MiB of memory, and was to have %" //
         G_GUINT64_FORMAT " MiB%s",
@@ -140,6 +143,14 @@ static void take_silence(BerthGuest *guest, guint64 has_mib)
                                           goes_back ? BERTH_ERROR_UNAVAILABLE
                                                     : BERTH_ERROR_FAILED_PRECONDITION,
                                           text));
+}
+
+static void take_silence(BerthGuest *guest, guint64 has_mib)
+{
+    if (can_settle(guest))
+        settle(guest, has_mib);
+    else
+        give_up(guest, has_mib);
 }
 
 static void take_progress(BerthGuest *guest, const BerthResizeProgress *progress)
@@ -274,6 +285,17 @@ void berth_guest_domain_resized(BerthGuest *guest)
         ask(guest);
 }
 
+/* It is to give what its processes take more and more of: to press it for that would have them killed, and keep from it
+ * what it could be given instead. */
+static gboolean grows_meanwhile(const BerthGuest *guest)
+{
+    guint64 wanted_mib = wanted_mib_of(guest);
+    return guest->is_resizing && guest->resize_error == NULL &&
+           wanted_mib < guest->limits.memory_mib - guest->balloon_mib &&
+           guest->needed_before_mib != G_MAXUINT64 &&
+           guest->needed_mib > guest->needed_before_mib && needed_mib(guest) > wanted_mib;
+}
+
 /* With what its kernel keeps for itself, which is not in its total. A balloon may wait for it. */
 void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
 {
@@ -281,6 +303,11 @@ void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
         guest->is_resizing ? guest->resized_mib : guest->limits.memory_mib - guest->balloon_mib;
     guint64 before_mib = guest->needed_mib;
     guest->needed_mib = has_mib - MIN(has_mib, available_mib);
+    if (grows_meanwhile(guest)) {
+        give_up(guest, guest->resized_mib);
+        return;
+    }
+    guest->needed_before_mib = guest->needed_mib;
     if (guest->needed_mib < before_mib && guest->is_resizing && !guest->is_size_asked)
         ask(guest);
 }

@@ -171,6 +171,31 @@ static void memory_is_asked_for_after_a_new_report_only(void **state)
     run_until(answer.is_given);
 }
 
+/* Its guest could be given more meanwhile, and is not pressed. */
+static void memory_that_a_guest_takes_meanwhile_is_left_to_it(void **state)
+{
+    static const struct {
+        guint64 available_mib[2];
+        gboolean is_given_up; /* with the second report */
+    } cases[] = {{{9, 5}, TRUE}, {{5, 9}, FALSE}, {{45, 43}, FALSE}};
+    AgentFixture *fixture = running(state);
+    fixture->hypervisor->least_mib = 48;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Answer answer = {0};
+        BerthDomainSize size = {1, 32, 0, FALSE};
+        berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
+        run_until(agent_fixture_guest(fixture)->resized_mib == 48);
+        report_available(fixture, cases[i].available_mib[0]);
+        assert_null(agent_fixture_guest(fixture)->resize_error);
+        report_available(fixture, cases[i].available_mib[1]);
+        assert_int_equal(agent_fixture_guest(fixture)->resize_error != NULL, cases[i].is_given_up);
+        run_until(answer.is_given);
+        assert_int_equal(answer.code, BERTH_ERROR_FAILED_PRECONDITION);
+        assert_limits(fixture, 1, 64, 0);
+        assert_int_equal(fixture->hypervisor->memory_mib, 64);
+    }
+}
+
 /* It has more than it had, and whoever counts it must not count less. */
 static void growth_that_can_neither_end_nor_be_taken_back_is_no_refusal(void **state)
 {
@@ -321,6 +346,7 @@ int main(void)
         TEST(guest_that_keeps_its_memory_is_pressed),
         TEST(memory_that_a_guest_uses_is_kept_from_its_balloon),
         TEST(memory_is_asked_for_after_a_new_report_only),
+        TEST(memory_that_a_guest_takes_meanwhile_is_left_to_it),
         TEST(growth_that_can_neither_end_nor_be_taken_back_is_no_refusal),
         TEST(growth_that_can_neither_end_nor_be_taken_back_settles),
         TEST(refusal_of_libvirt_leaves_what_it_had),
