@@ -187,9 +187,9 @@ CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, C
     return second;
 }
 
-gboolean core_limit_is_larger(const CoreGuest *guest)
+gboolean core_limit_is_of_another_size(const CoreGuest *guest)
 {
-    return !core_size_fits(guest->size, guest->task->job->class->shape.start);
+    return !core_size_equal(guest->size, guest->task->job->class->shape.start);
 }
 
 CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint heeds)
@@ -197,7 +197,7 @@ CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint
     const CoreClass *class = guest->task->job->class;
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     guint32 handle = 0;
-    if (core_limit_is_larger(guest))
+    if (core_limit_is_of_another_size(guest))
         return core_limit_find_place(core, guest, guest->size, heeds);
     return core_search_now(core, class, left_usec, heeds, 0, &handle)
                ? core_nodes_get(&core->nodes, handle)

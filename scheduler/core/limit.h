@@ -20,7 +20,7 @@ gboolean core_limit_could_back(const BerthCore *core, CoreNode *node, const Core
  * planned starts before HEEDS: the first below its caps of moves; else one that is not. NULL = none. */
 CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size,
                                 guint heeds);
-/* GUEST has more than its class starts with: it has grown, or another task of its array goes on with less. */
-gboolean core_limit_is_larger(const CoreGuest *guest);
-/* The node that can back all that GUEST has now; the best of all, its own too, unless it is larger. NULL = none. */
+/* GUEST has more or less than its class starts with: it was resized, or another task of its array goes on with something else. */
+gboolean core_limit_is_of_another_size(const CoreGuest *guest);
+/* The node that can back all that GUEST has now; the best of all, its own too, unless it is of another size. NULL = none. */
 CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint heeds);

@@ -83,7 +83,7 @@ static CoreNeed need_of(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     CoreNeed need = core_search_need(core, guest->task->job->class, left_usec, CORE_HEEDS_ALL);
-    if (core_limit_is_larger(guest))
+    if (core_limit_is_of_another_size(guest))
         need.size = guest->size;
     return need;
 }
@@ -99,8 +99,9 @@ static void promote_by_move(Round *round, CoreGuest *guest)
     CoreNode *to = core_limit_find_backing(core, guest, CORE_HEEDS_ALL);
     if (to != NULL && to->handle != guest->node)
         core_want_on(core, guest, to, FALSE, BERTH_REASON_PROMOTION);
-    /* For one that is larger only other nodes were looked at. */
-    if (to == NULL && guest->task->job->class->shape.n_nodes == 0 && !core_limit_is_larger(guest))
+    /* For one of another size only other nodes were looked at. */
+    if (to == NULL && guest->task->job->class->shape.n_nodes == 0 &&
+        !core_limit_is_of_another_size(guest))
         note_vain(round, &need);
 }
 
@@ -150,7 +151,8 @@ static gboolean may_promote_by_move(Round *round, const CoreGuest *guest)
 {
     BerthCore *core = round->core;
     if (!guest->is_opportunistic || !core_want_may_move(core, guest) ||
-        (!core_limit_is_larger(guest) && !core_search_may_fit_now(core, guest->task->job->class)))
+        (!core_limit_is_of_another_size(guest) &&
+         !core_search_may_fit_now(core, guest->task->job->class)))
         return FALSE;
     CoreNeed need = need_of(core, guest);
     return !is_in_vain(round, &need);

@@ -56,6 +56,20 @@ static void cordoned_node_moves_nobody_and_drained_one_does(void **state)
                "admits 1 draining empty\n");
 }
 
+/* What it began with has no room there. */
+static void drained_node_moves_who_gave_something_back(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=4 m=800 limit=5000 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "resize 1 v=1 m=400 -> RESIZE 1.1@1=1/400\n"
+               "resized 1.1\n"
+               "node 2 4 1000\n"
+               "submit 2 v=3 m=500 limit=5000 nodes=2 -> START 2.1@2\n"
+               "running 2.1\n"
+               "drain 1 -> MIGRATE 1.1@1>2\n");
+}
+
 /* Two at a time may move: a third does not wait for a round. */
 static void drained_node_moves_the_next_as_soon_as_one_has_moved(void **state)
 {
@@ -694,6 +708,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cordoned_node_gets_no_guests_and_keeps_its_own),
         cmocka_unit_test(cordoned_node_moves_nobody_and_drained_one_does),
+        cmocka_unit_test(drained_node_moves_who_gave_something_back),
         cmocka_unit_test(drained_node_moves_the_next_as_soon_as_one_has_moved),
         cmocka_unit_test(drained_nodes_save_the_next_as_soon_as_one_is_saved),
         cmocka_unit_test(drained_guest_leaves_when_it_is_done_with_what_it_is_at),
