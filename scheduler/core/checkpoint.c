@@ -51,12 +51,18 @@ static guint64 room_for_checkpoints_mib(const BerthCore *core)
     return core->room_mib / 1000 * permille + core->room_mib % 1000 * permille / 1000;
 }
 
-guint64 core_checkpoint_space_left_mib(const BerthCore *core)
+guint64 core_checkpoint_space_left_beside_mib(const BerthCore *core, guint64 own_mib)
 {
     guint64 all_mib = (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
-    guint64 given_mib = all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
+    guint64 slack_mib = core->space_mib - own_mib;
+    guint64 given_mib = all_mib - MIN(all_mib, core->stored_mib + slack_mib);
     guint64 room_mib = room_for_checkpoints_mib(core);
-    return MIN(given_mib, room_mib - MIN(room_mib, core->kept_mib + core->space_mib));
+    return MIN(given_mib, room_mib - MIN(room_mib, core->kept_mib + slack_mib));
+}
+
+guint64 core_checkpoint_space_left_mib(const BerthCore *core)
+{
+    return core_checkpoint_space_left_beside_mib(core, 0);
 }
 
 gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGuest *guest,
@@ -101,15 +107,27 @@ static void set_stored(BerthCore *core, CoreTask *task, guint64 stored_mib)
     core_emit_changed(core, task);
 }
 
-gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
+static gboolean keep_space_of(BerthCore *core, CoreTask *task, guint64 left_mib)
 {
     guint64 need_mib = core_checkpoint_space_mib(core, &task->guests[0]);
     if (task->record.checkpoint_space_mib > 0)
         return TRUE;
-    if (need_mib > core_checkpoint_space_left_mib(core))
+    if (need_mib > left_mib)
         return FALSE;
     set_space(core, task, need_mib);
     return TRUE;
+}
+
+gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
+{
+    return keep_space_of(core, task, core_checkpoint_space_left_mib(core));
+}
+
+/* Until it has left that is counted twice. */
+gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task)
+{
+    return keep_space_of(core, task,
+                         core_checkpoint_space_left_beside_mib(core, task->guests[0].space_mib));
 }
 
 static gboolean runs_on_meanwhile(const CoreTask *task)
@@ -186,7 +204,7 @@ gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest)
 {
     if (!core_move_may_checkpoint(core, guest))
         return FALSE;
-    if (!core_checkpoint_keep_space(core, guest->task)) {
+    if (!core_checkpoint_keep_space_to_leave(core, guest->task)) {
         guest->task->record.checkpoint_missed_usec = core->now_usec;
         return FALSE;
     }

@@ -16,6 +16,8 @@ void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib);
 /* That is still left for checkpoints, of what guests in slack may not need: of what the site gives them, and of what
  * storage can still take. */
 guint64 core_checkpoint_space_left_mib(const BerthCore *core);
+/* ... of what others there may not need: OWN_MIB of it is kept for who asks. */
+guint64 core_checkpoint_space_left_beside_mib(const BerthCore *core, guint64 own_mib);
 /* A guest of CLASS may start in slack, as far as that goes. */
 gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreClass *class);
 /* GUEST may move into slack, likewise, beside BESIDE_MIB more than is counted. */
@@ -24,6 +26,8 @@ gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGue
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
  * is kept already stays so. */
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);
+/* Likewise for one with which its guest leaves: what it may need in slack is its own, and serves. */
+gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task);
 /* That TASK needs beyond what is kept for it already, to be frozen to disk. A checkpoint that is under way while it runs on is
  * another one: as long as both are to come there is space for both. */
 guint64 core_checkpoint_needs_to_disk_mib(const BerthCore *core, const CoreTask *task);

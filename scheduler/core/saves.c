@@ -29,19 +29,23 @@ static gboolean has_guest(const CoreTask *task)
            task->record.stop_reason == BERTH_REASON_NONE;
 }
 
-/* That those of JOB that would be saved need beyond what is kept for that. */
+/* That those of JOB that would be saved need beyond what is kept for that. *OUT_OWN_MIB: of what is kept for guests in slack that of
+ * those that leave. */
 static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job, const CoreAsk *ask,
-                                gboolean to_disk)
+                                gboolean to_disk, guint64 *out_own_mib)
 {
     guint64 need_mib = 0;
+    *out_own_mib = 0;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const CoreTask *task = job->tasks[i];
         if (!has_guest(task) || !core_ask_has(ask, task))
             continue;
-        if (to_disk)
+        if (to_disk) {
             need_mib += core_checkpoint_needs_to_disk_mib(core, task);
-        else if (task->record.checkpoint_space_mib == 0)
+            *out_own_mib += task->guests[0].space_mib;
+        } else if (task->record.checkpoint_space_mib == 0) {
             need_mib += core_checkpoint_space_mib(core, &task->guests[0]);
+        }
     }
     return need_mib;
 }
@@ -61,18 +65,22 @@ static gboolean can_be_saved(const BerthCore *core, const CoreJob *job, GError *
 gboolean core_saves_check(const BerthCore *core, const CoreJob *job, const CoreAsk *ask,
                           gboolean to_disk, GError **error)
 {
-    guint64 need_mib = space_needed_mib(core, job, ask, to_disk);
-    guint64 left_mib = core_checkpoint_space_left_mib(core);
+    guint64 own_mib = 0;
+    guint64 need_mib = space_needed_mib(core, job, ask, to_disk, &own_mib);
+    guint64 left_mib = core_checkpoint_space_left_beside_mib(core, own_mib);
     if (!can_be_saved(core, job, error))
         return FALSE;
     if (need_mib <= left_mib)
         return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
-                "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
-                ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
-                " MiB are left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf); "
-                "berth checkpoint rm makes room",
-                job->id, need_mib, left_mib);
+    g_set_error(
+        error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+        "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
+        ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
+        " MiB are left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf), beside "
+        "%" G_GUINT64_FORMAT " MiB that are kept for jobs in slack and for checkpoints to "
+        "come, and %" G_GUINT64_FORMAT " MiB of checkpoints, where berth checkpoint rm makes room",
+        job->id, need_mib, left_mib, core->kept_mib + core->space_mib,
+        core->stored_mib - core->kept_mib);
     return FALSE;
 }
 

@@ -117,7 +117,7 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_move_let_go(core, only);
     if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
-    else if (saves && core_checkpoint_keep_space(core, task))
+    else if (saves && core_checkpoint_keep_space_to_leave(core, task))
         core_freeze_at_time_limit(core, only);
     else
         end_at_time_limit(core, task, saves);

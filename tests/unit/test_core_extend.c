@@ -45,6 +45,30 @@ static void job_at_its_time_limit_goes_on_when_that_is_extended(void **state)
                      "? 1 COMPLETED none releasing\n");
 }
 
+/* All space is kept for who may have to leave slack: its own part of that is what it needs. */
+static void job_in_slack_is_saved_at_its_time_limit_by_what_is_kept_for_it(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 330,
+                          "node 1 4 1000\n"
+                          "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "report 1.1 cpu=500 mem=200\n"
+                          "at 1000\n"
+                          "report 1.1 cpu=500 mem=200\n"
+                          "submit 2 v=1 m=100 limit=100 save slack may-checkpoint -> START 2.1@1~\n"
+                          "submit 3 v=1 m=100 limit=500 slack may-checkpoint -> START 3.1@1~\n"
+                          "running 2.1\n"
+                          "running 3.1\n"
+                          "space 0 328 2\n"
+                          "checkpoint 2 ! may take 164 MiB, and 2 MiB\n" /* and runs on */
+                          "at 1100\n"
+                          "timer -> CHECKPOINT 2.1@1~\n"
+                          "checkpointed 2.1 stored=30 -> RELEASE 2.1@1\n"
+                          "released 2.1\n"
+                          "space 30 164 136\n"
+                          "freeze 3 disk -> CHECKPOINT 3.1@1~\n");
+}
+
 static void job_at_its_time_limit_leaves_its_node_to_others_and_waits_for_room(void **state)
 {
     run(AT_ITS_LIMIT "submit 2 v=4 limit=50 -> START 2.1@1\n"
@@ -319,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(job_at_its_time_limit_goes_on_when_that_is_extended),
+        cmocka_unit_test(job_in_slack_is_saved_at_its_time_limit_by_what_is_kept_for_it),
         cmocka_unit_test(job_at_its_time_limit_leaves_its_node_to_others_and_waits_for_room),
         cmocka_unit_test(job_at_its_time_limit_is_let_go_on_by_nothing_else),
         cmocka_unit_test(job_at_its_time_limit_survives_a_restart),
