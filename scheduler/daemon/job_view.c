@@ -5,14 +5,16 @@
 #include "scheduler/daemon/job_view.h"
 
 #include "common/ranges.h"
+#include "common/units.h"
 #include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 
 #include <stdlib.h>
 
-/* ENTRY is NULL where details are not to be told, or of a task that does not wait. */
-static void set_reason_text(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry)
+/* ENTRY is NULL where details are not to be told, or of a task that does not wait. BACKING: NULL or as of the facts. */
+static void set_reason(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry,
+                       const char *backing)
 {
     BerthReasonFacts facts = {
         .reason = task->reason,
@@ -23,6 +25,7 @@ static void set_reason_text(const Berth__Job *job, Berth__Task *task, const Bert
         .time_limit_sec = job->time_limit_sec,
         .is_suspended = task->state == BERTH__JOB_STATE__SUSPENDED,
         .is_opportunistic = task->opportunistic,
+        .backing = backing,
         .unsaved = task->unsaved_text,
         .never = {task->never_after, task->never_by_task, berth_record_range(task)},
         .requeues = task->requeues,
@@ -32,6 +35,45 @@ static void set_reason_text(const Berth__Job *job, Berth__Task *task, const Bert
     };
     g_autofree char *text = berth_reason_text(&facts);
     berth_pb_set_string(&task->reason_text, text);
+}
+
+static void set_reason_text(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry)
+{
+    set_reason(job, task, entry, NULL);
+}
+
+static guint64 left_of(guint64 all, guint64 taken)
+{
+    return all - MIN(all, taken);
+}
+
+/* What the node of TASK, in slack, has left to back it. (transfer full) */
+static char *backing_text(BerthDaemon *daemon, const Berth__Job *job, const Berth__Task *task)
+{
+    BerthCoreTask known;
+    BerthCoreNode node;
+    if (!berth_core_get_task(daemon->core, task->job, task->index, &known) ||
+        !berth_core_get_node(daemon->core, known.node, &node))
+        return NULL;
+    guint32 takes = task->vcpus != 0 ? task->vcpus : job->vcpus;
+    guint64 takes_mib = (task->memory_mib != 0 ? task->memory_mib : job->memory_mib) +
+                        daemon->config->guest_overhead_mib;
+    guint64 has = left_of(node.capacity.vcpus, node.reserved.vcpus);
+    g_autofree char *memory = berth_format_size_mib(takes_mib);
+    g_autofree char *has_memory =
+        berth_format_size_mib(left_of(node.capacity.memory_mib, node.reserved.memory_mib));
+    return g_strdup_printf(" (which takes %u vCPU%s and %s that nobody has reserved: %s has %" //
+                           G_GUINT64_FORMAT " and %s)",
+                           takes, takes == 1 ? "" : "s", memory, task->node, has, has_memory);
+}
+
+/* Of one that stands still at the limit of its memory. */
+static void refresh_still(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task)
+{
+    if (task->reason != BERTH__REASON__REASON_AT_LIMIT || !task->opportunistic)
+        return;
+    g_autofree char *backing = backing_text(daemon, job, task);
+    set_reason(job, task, NULL, backing);
 }
 
 static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task,
@@ -304,6 +346,7 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             refresh_usage(daemon, task, entry);
             if (task->to_disk)
                 refresh_size_saved(job, task, entry->stored);
+            refresh_still(daemon, job, task);
             refresh_spared(daemon, task);
             refresh_away(daemon, task);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {

@@ -39,6 +39,14 @@ static char *resources_text(const BerthReasonFacts *facts)
 static char *memory_text(const BerthReasonFacts *facts)
 {
     guint32 kills = facts->exit ? facts->exit->oom_kills : 0;
+    if (kills == 0 && facts->memory_mib < facts->memory_max_mib)
+        return g_strdup_printf("it was short of its %" G_GUINT64_FORMAT
+                               " MiB of memory, there was no room to give it more, up to its "
+                               "--memory-max of %" G_GUINT64_FORMAT
+                               " MiB%s, and it is ended for that (--on-limit=kill); ask for more "
+                               "with --memory, or let it wait for room with --on-limit=freeze",
+                               facts->memory_mib, facts->memory_max_mib,
+                               facts->is_opportunistic ? ", as it ran in slack" : "");
     if (kills == 0)
         return g_strdup_printf("it was short of its %" G_GUINT64_FORMAT
                                " MiB of memory, and is ended for that (--on-limit=kill); ask for "
@@ -83,14 +91,15 @@ static const char *still_text(const BerthReasonFacts *facts)
 /* Of one that may have more. In slack it gets none: it is backed first. */
 static char *below_ceiling_text(const BerthReasonFacts *facts)
 {
+    const char *backing = facts->backing ? facts->backing : "";
     if (facts->is_opportunistic)
         return g_strdup_printf(
             "it needs more than its %" G_GUINT64_FORMAT
             " MiB of memory, and gets no more in slack: it %s; when its node or another "
-            "one can back all of it, it is given more there, up to %" G_GUINT64_FORMAT
+            "one can back all of it%s, it is given more there, up to %" G_GUINT64_FORMAT
             " MiB, and goes on; berth resize --memory moves it to one that can now, if there is "
             "any, berth thaw lets it go on as it is",
-            facts->memory_mib, still_text(facts), facts->memory_max_mib);
+            facts->memory_mib, still_text(facts), backing, facts->memory_max_mib);
     return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT
                            " MiB of memory, for more there was no room, and it %s; when "
                            "there is some, it is given more, up to %" G_GUINT64_FORMAT

@@ -22,6 +22,8 @@ typedef struct {
     guint64 time_limit_sec;
     gboolean is_suspended;
     gboolean is_opportunistic;
+    const char
+        *backing; /* in slack, and standing still at its limit: what its node has to back it */
     const char *unsaved; /* why it was not checkpointed at its time limit, as it was to be */
     BerthReasonNever never;
     guint32 requeues;

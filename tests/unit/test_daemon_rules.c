@@ -106,6 +106,23 @@ static const ReasonCase reasons[] = {
     {{.reason = BERTH__REASON__REASON_MEMORY_LIMIT, .memory_mib = 64},
      "it was short of its 64 MiB of memory, and is ended for that (--on-limit=kill); ask for more "
      "with --memory"},
+    {{.reason = BERTH__REASON__REASON_MEMORY_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 128,
+      .is_opportunistic = TRUE},
+     "it was short of its 64 MiB of memory, there was no room to give it more, up to its "
+     "--memory-max of 128 MiB, as it ran in slack, and it is ended for that (--on-limit=kill); ask "
+     "for more with --memory, or let it wait for room with --on-limit=freeze"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 128,
+      .is_suspended = TRUE,
+      .is_opportunistic = TRUE,
+      .backing = " (which takes 2 vCPUs)"},
+     "it needs more than its 64 MiB of memory, and gets no more in slack: it stands still; when "
+     "its node or another one can back all of it (which takes 2 vCPUs), it is given more there, up "
+     "to 128 MiB, and goes on; berth resize --memory moves it to one that can now, if there is "
+     "any, berth thaw lets it go on as it is"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
       .memory_mib = 64,
       .memory_max_mib = 128,
