@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth bulk: submits one job for each line of JSON, many in a call. Reads line by line, so that a long list does not have
  * to fit. */
+#include "cli/hint.h"
 #include "cli/job_spec.h"
+#include "cli/table.h"
 #include "common/error.h"
 
 #include <errno.h>
@@ -106,6 +108,35 @@ static char **read_words(JsonObject *object, const char *name, GError **error)
     return (char **)g_ptr_array_steal(words, NULL);
 }
 
+/* What is no option. */
+static const char *const command_keys[] = {"command", "script", "arguments", NULL};
+
+static gboolean is_option(const char *name)
+{
+    const GOptionEntry *entry = berth_job_option_entries();
+    while (entry->long_name != NULL && !g_str_equal(entry->long_name, name))
+        entry++;
+    return entry->long_name != NULL;
+}
+
+/* First of all: where one is misspelt, it is not that another is missing. */
+static gboolean check_keys(JsonObject *object, GError **error)
+{
+    JsonObjectIter iter;
+    const char *name;
+    json_object_iter_init(&iter, object);
+    while (json_object_iter_next(&iter, &name, NULL)) {
+        if (g_strv_contains(command_keys, name) || is_option(name))
+            continue;
+        g_autofree char *shown = berth_printable(name);
+        g_autofree char *hint = berth_hint_key(berth_job_option_entries(), command_keys, name);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "unknown key \"%s\"%s", shown,
+                    *hint != '\0' ? hint : "; berth bulk --help says which there are");
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean set_members(BerthJobOptions *options, JsonObject *object, GError **error)
 {
     JsonObjectIter iter;
@@ -113,9 +144,7 @@ static gboolean set_members(BerthJobOptions *options, JsonObject *object, GError
     JsonNode *node;
     json_object_iter_init(&iter, object);
     while (json_object_iter_next(&iter, &name, &node)) {
-        gboolean is_command = g_str_equal(name, "command") || g_str_equal(name, "script") ||
-                              g_str_equal(name, "arguments");
-        if (!is_command && !set_member(options, name, node, error))
+        if (!g_strv_contains(command_keys, name) && !set_member(options, name, node, error))
             return FALSE;
     }
     return TRUE;
@@ -141,7 +170,7 @@ static BerthSubmission *read_object(Bulk *bulk, JsonObject *object, GError **err
 {
     g_autofree char *script = NULL;
     g_auto(GStrv) words = NULL;
-    if (!read_command(object, &script, &words, error))
+    if (!check_keys(object, error) || !read_command(object, &script, &words, error))
         return NULL;
     g_autoptr(BerthSubmission) submission =
         berth_submission_begin(bulk->payload, script, words, error);

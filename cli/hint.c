@@ -223,6 +223,21 @@ char *berth_hint_option(const GOptionEntry *entries, const char *word)
     return nearest.name ? g_strdup_printf("; did you mean --%s?", nearest.name) : g_strdup("");
 }
 
+char *berth_hint_key(const GOptionEntry *entries, const char *const *others, const char *word)
+{
+    if (strlen(word) > WORD_MAX)
+        return g_strdup("");
+    const Synonym *synonym = find_synonym(options, G_N_ELEMENTS(options), word);
+    if (synonym != NULL && synonym->ours != NULL && has_entry(entries, synonym->ours))
+        return g_strdup_printf("; did you mean \"%s\"?", synonym->ours);
+    Nearest nearest = {.word = word};
+    for (; *others != NULL; others++)
+        consider(&nearest, *others);
+    for (; entries->long_name != NULL; entries++)
+        consider(&nearest, entries->long_name);
+    return nearest.name ? g_strdup_printf("; did you mean \"%s\"?", nearest.name) : g_strdup("");
+}
+
 /* The name of a command that is as near to WORD as a slip; of those of its group, if WORD names one
  * ("image lsi"). NULL: none. */
 static const char *nearest_command(const char *word)

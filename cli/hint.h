@@ -13,5 +13,8 @@ guint berth_hint_distance(const char *a, const char *b);
  * with "; ", or "" if nothing is near. (transfer full) */
 char *berth_hint_option(const GOptionEntry *entries, const char *word);
 
+/* The same for a WORD that is none of the long names of ENTRIES, nor of OTHERS (NULL-terminated), where they are keys. */
+char *berth_hint_key(const GOptionEntry *entries, const char *const *others, const char *word);
+
 /* The same for a word, or a group and a word ("image list"), that is no command. */
 char *berth_hint_command(const char *word);

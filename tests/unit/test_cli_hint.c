@@ -80,6 +80,29 @@ static void option_near_or_foreign_is_named(void **state)
     assert_string_equal(none, "");
 }
 
+static void key_near_or_foreign_is_named(void **state)
+{
+    static const char *const others[] = {"command", "script", NULL};
+    static const struct {
+        const char *word;
+        const char *expected;
+    } cases[] = {
+        {"commnd", "; did you mean \"command\"?"},
+        {"Script", "; did you mean \"script\"?"},
+        {"memmory", "; did you mean \"memory\"?"},
+        {"mem", "; did you mean \"memory\"?"},
+        {"job-name", "; did you mean \"name\"?"},
+        {"colour", ""},
+        {"partition", ""},
+        {"commandcommandcommandcommandcommand", ""},
+        {"", ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *hint = berth_hint_key(berth_job_option_entries(), others, cases[i].word);
+        assert_string_equal(hint, cases[i].expected);
+    }
+}
+
 static void command_near_or_foreign_is_named(void **state)
 {
     static const struct {
@@ -134,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distance_counts_the_least_changes),
         cmocka_unit_test(option_near_or_foreign_is_named),
+        cmocka_unit_test(key_near_or_foreign_is_named),
         cmocka_unit_test(command_near_or_foreign_is_named),
         cmocka_unit_test(command_synonyms_are_no_commands_of_ours),
     };
