@@ -418,9 +418,41 @@ static void run(Top *top)
 
 /* --- the verb ----------------------------------------------------------------------------------- */
 
+static gboolean has_guests(const Top *top, GError **error)
+{
+    Berth__TopRequest request = request_of(top, 0, 0);
+    Berth__TopReply *reply = (Berth__TopReply *)berth_cli_call(top->cli, &berth__nodes__descriptor,
+                                                               "Top", &request.base, error);
+    gboolean has_any = reply != NULL && reply->guests_total > 0;
+    g_clear_pointer(&reply, free_reply);
+    return has_any;
+}
+
+/* Of a user whom there is not there are no guests, as of any other that has none: who is known is found out by a list. One
+ * that has guests need not be known any more, and who the others are is not known while the user database does not answer. */
+static gboolean check_user(const Top *top, GError **error)
+{
+    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
+    g_autoptr(GError) local = NULL;
+    if (top->user == NULL || *top->user == '\0' || has_guests(top, &local))
+        return TRUE;
+    request.user = top->user;
+    request.limit = 1;
+    Berth__ListJobsReply *reply =
+        local == NULL ? (Berth__ListJobsReply *)berth_cli_call(top->cli, &berth__jobs__descriptor,
+                                                               "List", &request.base, &local)
+                      : NULL;
+    if (reply != NULL)
+        berth__list_jobs_reply__free_unpacked(reply, NULL);
+    if (local == NULL || g_error_matches(local, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return FALSE;
+}
+
 static gboolean show(Top *top, gboolean once, GError **error)
 {
-    if (!berth_cli_connect(top->cli, error))
+    if (!berth_cli_connect(top->cli, error) || !check_user(top, error))
         return FALSE;
     if (once || top->cli->json || !berth_terminal_open_screen())
         return print_once(top, error);

@@ -66,6 +66,10 @@ static void top_without_a_terminal_shows_all_once(void **state)
     g_autoptr(CliProcess) nowhere = CLI(test->berthd, "top", "--node", "n9", "--once");
     assert_cli_status(nowhere, 1);
     assert_contains(cli_err(nowhere), "there is no node \"n9\"; berth node ls");
+    g_autoptr(CliProcess) nobody = CLI(test->berthd, "top", "--user", "no-such-user");
+    assert_cli_status(nobody, 1);
+    assert_contains(cli_err(nobody), "there is no user \"no-such-user\"");
+    assert_string_equal(cli_out(nobody), "");
 }
 
 /* berth top says how much of its time a guest has no CPU. */
