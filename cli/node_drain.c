@@ -53,6 +53,7 @@ typedef enum {
     LODGED,      /* likewise */
     LACKS_ROOM,  /* and cannot be saved */
     LACKS_SPACE, /* likewise, and may run nowhere else */
+    ENDED,       /* and its guest is being removed */
     WAITED_FOR,
     N_FATES,
 } Fate;
@@ -64,6 +65,7 @@ static const char *const fates[] = {[MOVES] = "is moved",
                                     [LODGED] = "is moved into slack",
                                     [LACKS_ROOM] = "waits for room",
                                     [LACKS_SPACE] = "waits for space",
+                                    [ENDED] = "is being removed",
                                     [WAITED_FOR] = "is waited for"};
 
 typedef struct {
@@ -77,6 +79,8 @@ typedef struct {
 
 static Fate fate_of(const Berth__DrainStep *step)
 {
+    if (berth_job_state_is_final((BerthJobState)step->state))
+        return ENDED;
     if (step->moves && !step->lacks_room)
         return MOVES;
     if (step->is_leaving)
@@ -111,8 +115,8 @@ static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
     berth_table_add(plan->table, g_strdup(step->user));
     berth_table_add(plan->table, g_strdup(berth_job_state_name(step->state)));
     berth_table_add(plan->table, g_strdup(fates[fate]));
-    berth_table_add(plan->table, format_takes(step->takes_usec));
-    berth_table_add(plan->table, berth_format_time(step->limit_usec));
+    berth_table_add(plan->table, fate == ENDED ? NULL : format_takes(step->takes_usec));
+    berth_table_add(plan->table, fate == ENDED ? NULL : berth_format_time(step->limit_usec));
     plan->n_guests++;
     plan->n_of[fate]++;
     plan->n_unknown += fate == WAITED_FOR && step->limit_usec == 0;
@@ -163,7 +167,8 @@ static const char *const why_fates[] = {
         "they stay until there is room",
     [LACKS_SPACE] =
         "may run nowhere else, and there is not so much space left for checkpoints: they "
-        "stay until berth checkpoint rm has made room, or they end"};
+        "stay until berth checkpoint rm has made room, or they end",
+    [ENDED] = "have ended, and their guests are being removed"};
 
 static void print_plan(const Plan *plan)
 {
@@ -451,6 +456,8 @@ static const char *why_there(const Berth__DrainStep *step)
         return "it cannot be moved, and was not checkpointed";
     case LACKS_SPACE:
         return "it cannot be moved, and there is not so much space left for a checkpoint of it";
+    case ENDED:
+        return "it has ended, and its guest is being removed";
     case WAITED_FOR:
     case N_FATES:
         break;

@@ -11,7 +11,7 @@ typedef struct {
 
 /* Of a guest that is left, by its place in the plan, from job 1 on. */
 static const struct {
-    gboolean moves, lacks_room, into_slack, checkpoints, lacks_space, is_leaving;
+    gboolean moves, lacks_room, into_slack, checkpoints, lacks_space, is_leaving, has_ended;
     const char *why;
 } left[] = {
     {.moves = TRUE, .why = "it was not moved in time"},
@@ -32,6 +32,7 @@ static const struct {
      .lacks_space = TRUE,
      .why = "it cannot be moved, and there is not so much space left for a checkpoint of it"},
     {.why = "it can be neither moved nor checkpointed"},
+    {.has_ended = TRUE, .why = "it has ended, and its guest is being removed"},
 };
 
 static void on_cancelled(BerthRpcCall *call, gpointer user_data)
@@ -71,7 +72,9 @@ static void on_plan_drain(Berth__Nodes_Service *service, const Berth__PlanDrainR
         guests[i].job = i + 1;
         steps[i] = (Berth__DrainStep)BERTH__DRAIN_STEP__INIT;
         steps[i].guest = &guests[i];
-        steps[i].state = BERTH__JOB_STATE__RUNNING;
+        steps[i].state =
+            left[i].has_ended ? BERTH__JOB_STATE__COMPLETED : BERTH__JOB_STATE__RUNNING;
+        steps[i].limit_usec = left[i].has_ended ? (guint64)g_get_real_time() : 0;
         steps[i].moves = left[i].moves;
         steps[i].lacks_room = left[i].lacks_room;
         steps[i].into_slack = left[i].into_slack;
@@ -122,7 +125,17 @@ static void drain_that_is_late_says_why_each_is_left(void **state)
             g_strdup_printf("n1: job %zu is still there: %s\n", i + 1, left[i].why);
         assert_contains(cli_out(cli), line);
     }
-    assert_contains(cli_err(cli), "8 jobs have not left n1 by the deadline");
+    assert_contains(cli_err(cli), "9 jobs have not left n1 by the deadline");
+}
+
+static void plan_has_no_time_limit_of_one_that_has_ended(void **state)
+{
+    Script *script = *state;
+    const char *const words[] = {"node", "drain", "n1", "--plan", NULL};
+    g_autofree char *plan = cli_output_of(cli_start(script->daemon.socket, words, NULL));
+    assert_true(g_regex_match_simple("\n.* 9 .* COMPLETED  is being removed +- +-\n", plan, 0, 0));
+    assert_contains(plan, "\n1 of 9 have ended, and their guests are being removed\n");
+    assert_contains(plan, "\nnobody knows when 1 of 9 end: ");
 }
 
 #define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -131,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPTED(drain_that_is_late_says_why_each_is_left),
+        SCRIPTED(plan_has_no_time_limit_of_one_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
