@@ -358,6 +358,14 @@ static void print_notes(const BerthJobOptions *options, const char *path, GBytes
                 g_get_prgname(), path);
 }
 
+/* GROW is all that is done at its limit, and cannot be. What the daemon has for who does not say is not known here. */
+static gboolean grows_in_vain(const BerthJobOptions *options)
+{
+    return options->on_limit == BERTH__ON_LIMIT__ON_LIMIT_GROW &&
+           (options->memory_max_mib == 0 || options->memory_max_mib == options->memory_mib) &&
+           (options->vcpus_max == 0 || options->vcpus_max == options->vcpus);
+}
+
 BerthSubmission *berth_submission_parse(int argc, char **argv, const char *description,
                                         int *out_status, GError **error)
 {
@@ -389,6 +397,11 @@ BerthSubmission *berth_submission_parse(int argc, char **argv, const char *descr
         return NULL;
     if (script != NULL)
         print_notes(submission->options, argv[rest], script);
+    if (grows_in_vain(submission->options))
+        fprintf(stderr,
+                "%s: --on-limit grow: the job has no room to grow; --memory-max gives it some, "
+                "above its --memory\n",
+                g_get_prgname());
     fill_spec(submission, argv + rest, script);
     return g_steal_pointer(&submission);
 }

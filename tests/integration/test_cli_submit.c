@@ -237,6 +237,35 @@ static void submit_what_is_hardly_meant_is_noted(void **state)
     }
 }
 
+static void submit_of_what_cannot_grow_is_noted(void **state)
+{
+    BerthdTest *test = *state;
+    static const struct {
+        const char *options;
+        gboolean is_noted;
+    } cases[] = {
+        {"--on-limit grow", TRUE},
+        {"--on-limit grow --memory 128M", TRUE},
+        {"--on-limit grow --memory 128M --memory-max 128M", TRUE},
+        {"--on-limit grow --vcpus 1 --vcpus-max 1", TRUE},
+        {"--on-limit grow --memory 128M --memory-max 256M", FALSE},
+        {"--on-limit grow --memory 128M --vcpus-max 4", FALSE},
+        {"--on-limit freeze --memory 128M", FALSE},
+        {"--memory 128M", FALSE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *script =
+            g_strdup_printf("\"$BERTH\" submit --hold %s -- true", cases[i].options);
+        g_autoptr(CliProcess) cli = CLI_SHELL(test->berthd, script);
+        assert_cli_status(cli, 0);
+        assert_string_equal(cli_err(cli),
+                            cases[i].is_noted
+                                ? "berth submit: --on-limit grow: the job has no room to grow; "
+                                  "--memory-max gives it some, above its --memory\n"
+                                : "");
+    }
+}
+
 static void submit_name_is_made_of_the_command(void **state)
 {
     BerthdTest *test = *state;
@@ -469,6 +498,7 @@ int main(void)
         cmocka_unit_test(submit_many_small_inputs_arrive),
         cmocka_unit_test(submit_script_larger_than_inline_arrives),
         cmocka_unit_test(submit_what_is_hardly_meant_is_noted),
+        cmocka_unit_test(submit_of_what_cannot_grow_is_noted),
         cmocka_unit_test(submit_name_is_made_of_the_command),
         cmocka_unit_test(submit_key_gives_one_job),
         cmocka_unit_test(submit_output_files_are_written_at_the_end),
