@@ -50,21 +50,52 @@ static char *run_time(const Berth__Task *task)
                                      G_USEC_PER_SEC);
 }
 
+/* Nothing is known of it: the node where its guest is, or else the one to which it is on its way, has no session. NULL: both
+ * have. (transfer full) */
+static char *away_mark(const Berth__Task *task)
+{
+    if (task->away_usec == 0)
+        return NULL;
+    if (*task->away_node == '\0' || g_str_equal(task->away_node, task->node))
+        return g_strdup("no session");
+    return g_strdup_printf("no session at %s", task->away_node);
+}
+
+static char *node_of_running(const Berth__Task *task)
+{
+    const char *start = berth_task_start_name(task);
+    const char *now = start != NULL ? start : task->checkpointing != 0 ? "saving" : NULL;
+    g_autofree char *away = away_mark(task);
+    g_autoptr(GPtrArray) marks = g_ptr_array_new_with_free_func(g_free);
+    if (away != NULL)
+        g_ptr_array_add(marks, g_steal_pointer(&away));
+    if (task->stop_usec != 0)
+        g_ptr_array_add(marks, g_strdup_printf("ending: %s", berth_reason_name(task->reason)));
+    else if (now != NULL)
+        g_ptr_array_add(marks, g_strdup(now));
+    if (marks->len == 0)
+        return g_strdup(task->node);
+    g_ptr_array_add(marks, NULL);
+    g_autofree char *all = g_strjoinv(", ", (char **)marks->pdata);
+    return g_strdup_printf("%s (%s)", task->node, all);
+}
+
+static char *reason_of_suspended(const Berth__Task *task)
+{
+    g_autofree char *away = away_mark(task);
+    return g_strdup_printf("%s (%s%s%s)", berth_reason_name(task->reason),
+                           task->to_disk ? "on disk" : task->node, away != NULL ? ", " : "",
+                           away != NULL ? away : "");
+}
+
 static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
 {
     if (task == NULL)
         return NULL;
-    if (state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
-        return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
-    const char *start = berth_task_start_name(task);
-    const char *now = start != NULL ? start : task->checkpointing != 0 ? "saving" : NULL;
-    if (state == BERTH__JOB_STATE__RUNNING && now != NULL)
-        return g_strdup_printf("%s (%s)", task->node, now);
     if (state == BERTH__JOB_STATE__RUNNING)
-        return g_strdup(task->node);
+        return node_of_running(task);
     if (state == BERTH__JOB_STATE__SUSPENDED)
-        return g_strdup_printf("%s (%s)", berth_reason_name(task->reason),
-                               task->to_disk ? "on disk" : task->node);
+        return reason_of_suspended(task);
     if (task->reason == BERTH__REASON__REASON_NONE)
         return g_strdup(task->node);
     return g_strdup(berth_reason_name(task->reason));
@@ -493,12 +524,13 @@ static GPtrArray *list_lines(guint width, gboolean *out_is_last, gpointer user_d
     return table != NULL ? berth_table_lines(table, width) : NULL;
 }
 
-/* Is it of a job that the list has, or that may come to it? Who the user is that was named, the daemon knows. */
+/* Is it of a job that the list has, or that may come to it, or may it mark one? Who the user is that was named, the daemon knows. */
 static gboolean concerns(const Berth__Event *event, gpointer user_data)
 {
     const Ls *ls = user_data;
     if (event->job == 0)
-        return FALSE;
+        return event->kind == BERTH__EVENT__KIND__NODE_UP ||
+               event->kind == BERTH__EVENT__KIND__NODE_DOWN;
     for (guint i = 0; ls->named != NULL && i < ls->named->len; i++)
         if (g_array_index(ls->named, BerthCliTasks, i).job == event->job)
             return TRUE;

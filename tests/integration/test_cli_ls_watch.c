@@ -57,6 +57,22 @@ static void ls_watch_lists_again_when_something_has_happened(void **state)
     }
 }
 
+static void ls_watch_marks_whose_node_goes_and_comes(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "ls", "--watch");
+    run_until(strstr(newest_list(cli), "  n1\n") != NULL);
+    fake_agent_cut(test->agent);
+    run_until(strstr(newest_list(cli), "  n1 (no session)\n") != NULL);
+    fake_agent_heal(test->agent);
+    run_until(strstr(newest_list(cli), "  n1\n") != NULL);
+    cli_signal(cli, SIGTERM);
+    assert_cli_status(cli, 128 + SIGTERM);
+}
+
 static void ls_watch_outlives_the_daemon(void **state)
 {
     BerthdTest *test = *state;
@@ -195,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BERTHD_TEST(ls_watch_lists_again_when_something_has_happened),
+        BERTHD_TEST(ls_watch_marks_whose_node_goes_and_comes),
         BERTHD_TEST(ls_watch_outlives_the_daemon),
         BERTHD_TEST(ls_watch_leaves_out_what_there_is_not),
         BERTHD_TEST(ls_watch_is_refused_as_json),

@@ -122,6 +122,8 @@ static void cancel_while_the_node_is_down_says_so(void **state)
     g_autofree char *none = cli_output_of(CLI(test->berthd, "cancel", text));
     g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, ", as soon as its node can be reached\n");
+    g_autofree char *jobs = cli_output_of(CLI(test->berthd, "ls"));
+    assert_contains(jobs, "  n1 (no session, ending: cancelled-by-user)\n");
     fake_agent_heal(test->agent);
     run_until(fake_agent_n_stops(test->agent) == 1);
     g_autofree char *later = cli_output_of(CLI(test->berthd, "show", text));
@@ -129,6 +131,25 @@ static void cancel_while_the_node_is_down_says_so(void **state)
     g_autofree char *up = cli_output_of(CLI(test->berthd, "node", "ls"));
     assert_contains(up, "guests are emulated");
     end_job(test, job);
+}
+
+static void ls_marks_whose_node_is_away(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    g_autofree char *still = cli_job(berthd_fixture_submit_plain(test->berthd));
+    berthd_fixture_submit_plain(test->berthd);
+    g_free(cli_output_of(CLI(test->berthd, "submit", "--array", "7", "--", "true")));
+    run_until(fake_agent_n_guests(test->agent) == 3);
+    g_free(cli_output_of(CLI(test->berthd, "freeze", still)));
+    g_autofree char *before = cli_output_of(CLI(test->berthd, "ls", "--tasks"));
+    assert_null(strstr(before, "no session"));
+    fake_agent_cut(test->agent);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_DOWN, 0);
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "ls", "--tasks"));
+    assert_contains(list, "  frozen-by-user (n1, no session)\n");
+    assert_true(g_regex_match_simple("\n +2  .* RUNNING .*  n1 \\(no session\\)\n", list, 0, 0));
+    assert_true(g_regex_match_simple("3\\[7\\]  .* RUNNING .*  n1 \\(no session\\)\n", list, 0, 0));
 }
 
 static void show_full_disk_is_named_whatever_the_end(void **state)
@@ -171,6 +192,7 @@ int main(void)
         BERTHD_TEST(cancel_of_running_job_shows_that_it_is_ending),
         BERTHD_TEST(ending_job_keeps_its_times_over_a_restart),
         BERTHD_TEST(cancel_while_the_node_is_down_says_so),
+        BERTHD_TEST(ls_marks_whose_node_is_away),
         BERTHD_TEST(show_full_disk_is_named_whatever_the_end),
         cmocka_unit_test_setup_teardown(node_ls_lost_node_says_since_when, setup_short,
                                         berthd_test_teardown),
