@@ -4,6 +4,7 @@
 
 #include "cli/dependency.h"
 #include "cli/format.h"
+#include "cli/tasks.h"
 #include "common/units.h"
 #include "common/words.h"
 
@@ -103,14 +104,35 @@ static void tell_closed(Story *story)
              why->nodes_closed - why->n_closed, why->nodes_closed - why->n_closed == 1 ? "s" : "");
 }
 
+/* Whether a job is an array is not told: one of whose tasks some other than 0 leaves is one. */
+static gboolean is_array(const Berth__Explanation *why, guint64 job)
+{
+    for (size_t i = 0; i < why->n_leavings; i++)
+        if (why->leavings[i]->job == job && why->leavings[i]->task != 0)
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean leaves_with(const Berth__Explanation__Leaving *leaving,
+                            const Berth__Explanation__Leaving *other)
+{
+    return leaving->job == other->job && g_str_equal(leaving->node, other->node) &&
+           leaving->time_usec / G_USEC_PER_SEC == other->time_usec / G_USEC_PER_SEC;
+}
+
+/* Tasks of an array that leave a node within the same second, and the guests of one task, have one line. */
 static void tell_leavings(Story *story)
 {
     const Berth__Explanation *why = story->why;
-    for (size_t i = 0; i < why->n_leavings; i++) {
+    for (size_t i = 0, next = 0; i < why->n_leavings; i = next) {
         const Berth__Explanation__Leaving *leaving = why->leavings[i];
+        g_autoptr(BerthIndexSet) tasks = berth_index_set_new();
+        for (next = i; next < why->n_leavings && leaves_with(leaving, why->leavings[next]); next++)
+            berth_index_set_add_one(tasks, why->leavings[next]->task);
+        g_autofree char *name =
+            berth_tasks_format(leaving->job, is_array(why, leaving->job) ? tasks : NULL);
         g_autofree char *then = clock_text(leaving->time_usec, why->now_usec);
-        tell(story, "By then job %" G_GUINT64_FORMAT " leaves %s: %s at the latest.", leaving->job,
-             leaving->node, then);
+        tell(story, "By then job %s leaves %s: %s at the latest.", name, leaving->node, then);
     }
 }
 

@@ -84,6 +84,42 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
                            "that cannot run in slack may put that off.\n"));
 }
 
+static void tasks_that_leave_are_named(void **state)
+{
+    static const struct {
+        guint64 job;
+        guint32 task;
+        const char *node;
+        guint in_sec;
+    } leaving[] = {{28, 0, "n2", 60}, {28, 1, "n2", 60}, {28, 2, "n2", 60}, {28, 4, "n2", 61},
+                   {28, 0, "n3", 61}, {30, 0, "n3", 61}, {30, 0, "n3", 61}};
+    Berth__Explanation__Leaving all[G_N_ELEMENTS(leaving)], *leavings[G_N_ELEMENTS(leaving)];
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    for (gsize i = 0; i < G_N_ELEMENTS(leaving); i++) {
+        berth__explanation__leaving__init(&all[i]);
+        all[i].job = leaving[i].job;
+        all[i].task = leaving[i].task;
+        all[i].node = (char *)leaving[i].node;
+        all[i].time_usec = NOW_USEC + leaving[i].in_sec * SEC;
+        leavings[i] = &all[i];
+    }
+    task.state = BERTH__JOB_STATE__PENDING;
+    why.now_usec = NOW_USEC;
+    why.reason = BERTH__REASON__REASON_RESOURCES;
+    why.planned_usec = NOW_USEC + 120 * SEC;
+    why.leavings = leavings;
+    why.n_leavings = G_N_ELEMENTS(leavings);
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_non_null(strstr(text, "before it.\n"
+                                 "By then job 28[0-2] leaves n2: 12:01:05 at the latest.\n"
+                                 "By then job 28[4] leaves n2: 12:01:06 at the latest.\n"
+                                 "By then job 28[0] leaves n3: 12:01:06 at the latest.\n"
+                                 "By then job 30 leaves n3: 12:01:06 at the latest.\n"
+                                 "Room is looked for"));
+}
+
 static void job_that_names_a_drained_node_is_told_so(void **state)
 {
     Berth__Job job = BERTH__JOB__INIT;
@@ -437,6 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
+        cmocka_unit_test(tasks_that_leave_are_named),
         cmocka_unit_test(job_that_names_a_drained_node_is_told_so),
         cmocka_unit_test(held_job_is_not_told_of_room),
         cmocka_unit_test(job_that_moves_to_a_node_that_is_away_is_told_so),
