@@ -335,6 +335,15 @@ static void tell_move(Story *story, const Berth__Move *move, guint64 now_usec)
              then, berth_words_reason((BerthReason)move->reason));
 }
 
+static void tell_backing(Story *story, const char *node)
+{
+    tell(story,
+         "On %s that is as soon as there is room; it is moved for it when two rounds, "
+         "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
+         "last move or restore.",
+         node);
+}
+
 static void tell_place(Story *story, const Berth__Task *task)
 {
     if (task->booting)
@@ -347,7 +356,11 @@ static void tell_place(Story *story, const Berth__Task *task)
              "use. It leaves when they need it, and gets a place of its own where one comes "
              "free.",
              task->node);
-    if (task->opportunistic && story->why != NULL)
+    if (!task->opportunistic)
+        return;
+    if (!task->booting)
+        tell_backing(story, task->node);
+    if (story->why != NULL)
         tell_next_look(story);
 }
 

@@ -281,6 +281,9 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
         text,
         "It runs on n1 in slack: in what other jobs have reserved there and do not use. It "
         "leaves when they need it, and gets a place of its own where one comes free.\n"
+        "On n1 that is as soon as there is room; it is moved for it when two rounds, "
+        "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
+        "last move or restore.\n"
         "Room is looked for whenever a job or a node comes or goes.\n"
         "It is slow: since 11:59:05 its 512M of memory are too little, and it can get no more "
         "now (--memory-max).\n"
