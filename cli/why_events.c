@@ -170,18 +170,26 @@ static char *wish_text(const Berth__Event *event)
     }
 }
 
+/* The daemon's text may say it itself. (transfer full) */
+static char *still_text(const Berth__Event *event)
+{
+    if (*event->text == '\0')
+        return g_strdup_printf("stands still: %s", berth_words_reason((BerthReason)event->reason));
+    if (strstr(event->text, "stands still") != NULL)
+        return g_strndup(event->text, strcspn(event->text, "\n"));
+    return with_text("stands still", event);
+}
+
 /* That it runs is said by its start, but where it stood still. */
 static char *state_text(const Berth__Event *event, Berth__JobState before)
 {
-    g_autofree char *text = NULL;
     switch (event->state) {
     case BERTH__JOB_STATE__RUNNING:
         return before == BERTH__JOB_STATE__SUSPENDED ? g_strdup("goes on") : NULL;
     case BERTH__JOB_STATE__PENDING:
         return berth_words_waiting((BerthReason)event->reason, 0, 0);
     case BERTH__JOB_STATE__SUSPENDED:
-        text = g_strdup_printf("stands still: %s", berth_words_reason((BerthReason)event->reason));
-        return *event->text != '\0' ? with_text("stands still", event) : g_steal_pointer(&text);
+        return still_text(event);
     default:
         return with_text(berth_job_state_name(event->state), event);
     }

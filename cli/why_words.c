@@ -436,8 +436,12 @@ static void tell_still(Story *story, const Berth__Task *task, guint64 now_usec)
     g_autofree char *since = clock_text(task->frozen_usec, now_usec);
     const char *text = *task->reason_text != '\0' ? task->reason_text
                                                   : berth_words_reason((BerthReason)task->reason);
-    tell(story, "It stands still since %s%s: %s.", since,
-         task->to_disk ? ", as a checkpoint, without a node" : "", text);
+    if (strstr(text, "stands still") != NULL)
+        tell(story, "Since %s%s: %s.", since, task->to_disk ? ", on disk and without a node" : "",
+             text);
+    else
+        tell(story, "It stands still since %s%s: %s.", since,
+             task->to_disk ? ", as a checkpoint, without a node" : "", text);
 }
 
 static void tell_end(Story *story, const Berth__Task *task)

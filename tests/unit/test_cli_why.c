@@ -320,6 +320,19 @@ static void job_that_stands_still_or_has_ended_is_told_why(void **state)
     assert_string_equal(still,
                         "It stands still since 2026-03-01 12:00:05, as a checkpoint, without "
                         "a node: its user froze it.");
+    task.to_disk = FALSE;
+    task.reason = BERTH__REASON__REASON_AT_LIMIT;
+    task.reason_text = (char *)"it needs more than its 64 MiB of memory, and it stands still; when";
+    g_autofree char *at_limit = now_text(&job, &task, NULL);
+    assert_string_equal(at_limit, "Since 2026-03-01 12:00:05: it needs more than its 64 MiB of "
+                                  "memory, and it stands still; when.");
+    task.to_disk = TRUE;
+    task.reason = BERTH__REASON__REASON_TIME_LIMIT;
+    task.reason_text = (char *)"it has used its time limit, and stands still as a checkpoint";
+    g_autofree char *out_of_time = now_text(&job, &task, NULL);
+    assert_string_equal(out_of_time,
+                        "Since 2026-03-01 12:00:05, on disk and without a node: it has used its "
+                        "time limit, and stands still as a checkpoint.");
     task.state = BERTH__JOB_STATE__TIMEOUT;
     task.end_usec = NOW_USEC;
     task.reason_text = (char *)"it reached its time limit";
@@ -382,6 +395,8 @@ static const EventCase story[] = {
     {KIND(EXEC_BEGUN), 0, 0, "", "sh", "", NULL},
     {KIND(TASK_STATE), STATE(SUSPENDED), REASON(AT_LIMIT), "n1", "", "",
      "stands still: it is at its limit"},
+    {KIND(TASK_STATE), STATE(SUSPENDED), REASON(AT_LIMIT), "n1",
+     "it needs more, and it stands still", "", "it needs more, and it stands still"},
     {KIND(TASK_STATE), STATE(RUNNING), 0, "n1", "", "", "goes on"},
     {KIND(GUEST_CHECKPOINT_FAILED), 0, REASON(TIME_LIMIT), "n1", "no space", "",
      "was not checkpointed: no space"},
