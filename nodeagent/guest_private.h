@@ -118,8 +118,8 @@ struct BerthGuest {
     guint64 resized_mib;         /* what it had of its memory at the last answer */
     guint64 needed_mib;          /* what it used of it at its last report, or G_MAXUINT64 */
     guint64
-        needed_before_mib; /* at the report before, of those since it was to give; or G_MAXUINT64 */
-    guint silences;        /* answers in a row, each after a pause, of which nothing had come */
+        used_then_mib; /* its processes used at the first report since it is wanted, or G_MAXUINT64 */
+    guint silences;    /* answers in a row, each after a pause, of which nothing had come */
     guint resize_source;
     GError *resize_error;   /* why it is to have again what it had; NULL: it is not */
     gboolean may_settle;    /* who asks can be told that it has something else */
@@ -276,7 +276,7 @@ void berth_guest_hurry_no_more(BerthGuest *guest);
 /* Its memory is not being copied any more: what was put off for that is asked for. */
 void berth_guest_resize_go_on(BerthGuest *guest);
 /* Of a report of the guest. */
-void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib);
+void berth_guest_note_memory(BerthGuest *guest, guint64 total_mib, guint64 available_mib);
 /* It has a domain no more: nothing of it can be changed. */
 void berth_guest_end_resize(BerthGuest *guest);
 

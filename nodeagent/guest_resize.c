@@ -54,7 +54,7 @@ static void want(BerthGuest *guest, const BerthDomainSize *size)
         guest->resized_mib = guest->limits.memory_mib - guest->balloon_mib;
     guest->is_resizing = TRUE;
     guest->size_wanted = *size;
-    guest->needed_before_mib = G_MAXUINT64;
+    guest->used_then_mib = G_MAXUINT64;
     guest->silences = 0;
     guest->asks_size_again = guest->is_size_asked;
     if (!guest->is_size_asked)
@@ -285,29 +285,34 @@ void berth_guest_domain_resized(BerthGuest *guest)
         ask(guest);
 }
 
-/* It is to give what its processes take more and more of: to press it for that would have them killed, and keep from it
- * what it could be given instead. */
-static gboolean grows_meanwhile(const BerthGuest *guest)
+/* It is to give what its processes take more and more of, and now use USED_MIB of: to press it for that would have them killed, and
+ * keep from it what it could be given instead. */
+static gboolean grows_meanwhile(const BerthGuest *guest, guint64 used_mib)
 {
     guint64 wanted_mib = wanted_mib_of(guest);
     return guest->is_resizing && guest->resize_error == NULL &&
            wanted_mib < guest->limits.memory_mib - guest->balloon_mib &&
-           guest->needed_before_mib != G_MAXUINT64 &&
-           guest->needed_mib > guest->needed_before_mib && needed_mib(guest) > wanted_mib;
+           used_mib > guest->used_then_mib + FREE_LEFT_MIN_MIB &&
+           used_mib + FREE_LEFT_MIN_MIB > wanted_mib;
+}
+
+/* What is available is known of the moment of the report alone, as is its total: what it has by now may be less. */
+static void note_used(BerthGuest *guest, guint64 used_mib)
+{
+    if (guest->used_then_mib == G_MAXUINT64)
+        guest->used_then_mib = used_mib;
+    else if (grows_meanwhile(guest, used_mib))
+        give_up(guest, guest->resized_mib);
 }
 
 /* With what its kernel keeps for itself, which is not in its total. A balloon may wait for it. */
-void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
+void berth_guest_note_memory(BerthGuest *guest, guint64 total_mib, guint64 available_mib)
 {
     guint64 has_mib =
         guest->is_resizing ? guest->resized_mib : guest->limits.memory_mib - guest->balloon_mib;
     guint64 before_mib = guest->needed_mib;
     guest->needed_mib = has_mib - MIN(has_mib, available_mib);
-    if (grows_meanwhile(guest)) {
-        give_up(guest, guest->resized_mib);
-        return;
-    }
-    guest->needed_before_mib = guest->needed_mib;
+    note_used(guest, total_mib - MIN(total_mib, available_mib));
     if (guest->needed_mib < before_mib && guest->is_resizing && !guest->is_size_asked)
         ask(guest);
 }

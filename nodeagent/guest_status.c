@@ -27,7 +27,7 @@ void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage)
     guint64 total = MIN(usage->memory_total_mib, guest->limits.memory_mib);
     ours->memory_total_mib = total;
     ours->memory_available_mib = MIN(usage->memory_available_mib, total);
-    berth_guest_note_needed_memory(guest, ours->memory_available_mib);
+    berth_guest_note_memory(guest, total, ours->memory_available_mib);
     guint64 peak = MAX(total - ours->memory_available_mib, MIN(usage->memory_peak_mib, total));
     ours->memory_peak_mib = MAX(ours->memory_peak_mib, peak);
     ours->psi_cpu_some = MIN(usage->psi_cpu_some, PSI_MAX);

@@ -285,7 +285,7 @@ static void guest_that_is_on_its_way_is_resized_when_it_has_stayed(void **state)
     run_until(fixture->hypervisor->resizes == 1 && !guest->is_size_asked);
     begin_to_hurry(fixture, &answer);
     run_until(fixture->hypervisor->moves == 1);
-    berth_guest_note_needed_memory(guest, guest->limits.memory_mib);
+    berth_guest_note_memory(guest, guest->limits.memory_mib, guest->limits.memory_mib);
     agent_fixture_pass(50);
     assert_int_equal(fixture->hypervisor->resizes, 1);
     call_off(fixture, &answer);

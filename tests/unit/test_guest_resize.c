@@ -171,13 +171,26 @@ static void memory_is_asked_for_after_a_new_report_only(void **state)
     run_until(answer.is_given);
 }
 
-/* Its guest could be given more meanwhile, and is not pressed. */
+static void report(AgentFixture *fixture, guint64 total_mib, guint64 used_mib)
+{
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    usage.memory_total_mib = total_mib;
+    usage.memory_available_mib = total_mib - used_mib;
+    berth_guest_take_usage(agent_fixture_guest(fixture), &usage);
+}
+
+/* Its guest could be given more meanwhile, and is not pressed. That it gives what it has free is no growth, whatever it
+ * had when it was looked at. */
 static void memory_that_a_guest_takes_meanwhile_is_left_to_it(void **state)
 {
     static const struct {
-        guint64 available_mib[2];
+        guint64 total_mib[2], used_mib[2];
         gboolean is_given_up; /* with the second report */
-    } cases[] = {{{9, 5}, TRUE}, {{5, 9}, FALSE}, {{45, 43}, FALSE}};
+    } cases[] = {
+        {{60, 48}, {20, 30}, TRUE},  {{60, 48}, {30, 36}, FALSE}, /* by little */
+        {{60, 48}, {12, 23}, FALSE},                              /* and would still do */
+        {{60, 48}, {40, 30}, FALSE}, {{60, 30}, {20, 20}, FALSE},
+    };
     AgentFixture *fixture = running(state);
     fixture->hypervisor->least_mib = 48;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -185,9 +198,9 @@ static void memory_that_a_guest_takes_meanwhile_is_left_to_it(void **state)
         BerthDomainSize size = {1, 32, 0, FALSE};
         berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
         run_until(agent_fixture_guest(fixture)->resized_mib == 48);
-        report_available(fixture, cases[i].available_mib[0]);
+        report(fixture, cases[i].total_mib[0], cases[i].used_mib[0]);
         assert_null(agent_fixture_guest(fixture)->resize_error);
-        report_available(fixture, cases[i].available_mib[1]);
+        report(fixture, cases[i].total_mib[1], cases[i].used_mib[1]);
         assert_int_equal(agent_fixture_guest(fixture)->resize_error != NULL, cases[i].is_given_up);
         run_until(answer.is_given);
         assert_int_equal(answer.code, BERTH_ERROR_FAILED_PRECONDITION);
