@@ -33,12 +33,21 @@ guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
     return space_of_mib(core, core_guest_resources(guest).memory_mib);
 }
 
+guint64 core_checkpoint_slack_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    const BerthCoreTask *record = &guest->task->record;
+    gboolean will_be_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there;
+    if ((!guest->is_opportunistic && !will_be_there) || guest->phase > BERTH_GUEST_RUNNING ||
+        !core_class_can_checkpoint(core, guest->task->job->class))
+        return 0;
+    guint64 need_mib = core_checkpoint_space_mib(core, guest);
+    guint64 kept_mib = record->freeze_to_disk ? record->checkpoint_space_mib : 0;
+    return need_mib - MIN(need_mib, kept_mib);
+}
+
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
 {
-    gboolean will_be_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there;
-    gboolean may_need_it = (guest->is_opportunistic || will_be_there) &&
-                           core_class_can_checkpoint(core, guest->task->job->class);
-    guint64 space_mib = may_need_it ? core_checkpoint_space_mib(core, guest) : 0;
+    guint64 space_mib = core_checkpoint_slack_mib(core, guest);
     core->space_mib += space_mib - guest->space_mib;
     guest->space_mib = space_mib;
 }
@@ -95,6 +104,7 @@ static void set_space(BerthCore *core, CoreTask *task, guint64 space_mib)
     core->stored_mib += space_mib - task->record.checkpoint_space_mib;
     core->kept_mib += space_mib - task->record.checkpoint_space_mib;
     task->record.checkpoint_space_mib = space_mib;
+    core_checkpoint_count_slack(core, &task->guests[0]);
     core_emit_changed(core, task);
 }
 
@@ -123,7 +133,6 @@ gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
     return keep_space_of(core, task, core_checkpoint_space_left_mib(core));
 }
 
-/* Until it has left that is counted twice. */
 gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task)
 {
     return keep_space_of(core, task,

@@ -8,8 +8,10 @@
 /* That GUEST's memory, as large as it is now, may take: each page with its header (9 bytes of 4096: QEMU's
  * docs/devel/migration.rst; counted as 1/256), and the devices. */
 guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest);
-/* What GUEST may need of that without being asked, while it is in slack, or on its way there, and may be checkpointed: to be called
- * whenever its memory, or that, has changed. */
+/* What GUEST may need of that without being asked, while it is in slack, or on its way there, and may be checkpointed; beyond what is
+ * kept for it to leave with. */
+guint64 core_checkpoint_slack_mib(const BerthCore *core, const CoreGuest *guest);
+/* That is counted: to be called whenever its memory, its phase, or anything else of that, has changed. */
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest);
 /* Storage has so much left. */
 void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib);
@@ -26,7 +28,8 @@ gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGue
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
  * is kept already stays so. */
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);
-/* Likewise for one with which its guest leaves: what it may need in slack is its own, and serves. */
+/* Likewise for one with which its guest leaves: what it may need in slack is its own, and serves.
+ * To be called before it is to be frozen to disk. */
 gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task);
 /* That TASK needs beyond what is kept for it already, to be frozen to disk. A checkpoint that is under way while it runs on is
  * another one: as long as both are to come there is space for both. */

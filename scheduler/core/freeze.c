@@ -27,6 +27,12 @@ static gboolean is_given_more_by(BerthReason reason)
            reason == BERTH_REASON_AT_LIMIT;
 }
 
+static void set_to_disk(BerthCore *core, CoreGuest *guest, gboolean to_disk)
+{
+    guest->task->record.freeze_to_disk = to_disk;
+    core_checkpoint_count_slack(core, guest);
+}
+
 void core_freeze_settle(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;
@@ -37,7 +43,7 @@ void core_freeze_settle(BerthCore *core, CoreGuest *guest)
     if (!core_move_is_at_rest(guest))
         return;
     if (is_wanted && record->freeze_to_disk) {
-        record->freeze_to_disk = core_checkpoint_to_disk(core, guest);
+        set_to_disk(core, guest, core_checkpoint_to_disk(core, guest));
         if (record->freeze_to_disk)
             return;
         core_emit_changed(core, guest->task); /* without space it stands still where it is */
@@ -66,7 +72,7 @@ static void change_hands(BerthCore *core, CoreGuest *guest, BerthReason reason)
 
 static void not_to_disk(BerthCore *core, CoreGuest *guest)
 {
-    guest->task->record.freeze_to_disk = FALSE;
+    set_to_disk(core, guest, FALSE);
     core_checkpoint_free_space(core, guest->task);
 }
 
@@ -89,7 +95,7 @@ void core_freeze_want_to_disk(BerthCore *core, CoreGuest *guest)
     BerthCoreTask *record = &guest->task->record;
     if (record->freeze_to_disk)
         return;
-    record->freeze_to_disk = TRUE;
+    set_to_disk(core, guest, TRUE);
     core_emit_changed(core, guest->task);
     core_freeze_settle(core, guest);
 }
@@ -98,7 +104,7 @@ void core_freeze_at_time_limit(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;
     record->freeze_reason = BERTH_REASON_TIME_LIMIT;
-    record->freeze_to_disk = TRUE;
+    set_to_disk(core, guest, TRUE);
     change_hands(core, guest, BERTH_REASON_TIME_LIMIT);
     core_move_checkpoint(core, guest, TRUE, BERTH_REASON_TIME_LIMIT);
 }
@@ -186,7 +192,7 @@ void core_freeze_reopen(CoreGuest *guest)
 void core_freeze_end(BerthCore *core, CoreGuest *guest)
 {
     guest->task->record.freeze_reason = BERTH_REASON_NONE;
-    guest->task->record.freeze_to_disk = FALSE;
+    set_to_disk(core, guest, FALSE);
     guest->may_run = FALSE;
     if (guest->is_frozen)
         set_frozen(core, guest, FALSE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the check of everything that the other files promise. For tests. */
 #include "scheduler/core/cells.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/fit.h"
@@ -98,11 +99,11 @@ static void check_checkpoints(const BerthCore *core, const CoreTask *task)
           "job %" G_GUINT64_FORMAT, record->job);
 }
 
-static guint64 slack_space_mib(const CoreTask *task)
+static guint64 slack_space_mib(const BerthCore *core, const CoreTask *task)
 {
     guint64 sum_mib = 0;
     for (guint32 i = 0; i < task->n_guests; i++)
-        sum_mib += task->guests[i].space_mib;
+        sum_mib += core_checkpoint_slack_mib(core, &task->guests[i]);
     return sum_mib;
 }
 
@@ -120,7 +121,7 @@ static void check_stored(const BerthCore *core)
         for (guint32 i = 0; i < job->n_tasks; i++) {
             sum_mib += job->tasks[i]->record.checkpoints_mib;
             kept_mib += job->tasks[i]->record.checkpoint_space_mib;
-            slack_mib += slack_space_mib(job->tasks[i]);
+            slack_mib += slack_space_mib(core, job->tasks[i]);
         }
     }
     CHECK(sum_mib + kept_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);

@@ -72,15 +72,20 @@ gboolean core_saves_check(const BerthCore *core, const CoreJob *job, const CoreA
         return FALSE;
     if (need_mib <= left_mib)
         return TRUE;
-    g_set_error(
-        error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
-        "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
-        ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
-        " MiB are left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf), beside "
-        "%" G_GUINT64_FORMAT " MiB that are kept for jobs in slack and for checkpoints to "
-        "come, and %" G_GUINT64_FORMAT " MiB of checkpoints, where berth checkpoint rm makes room",
-        job->id, need_mib, left_mib, core->kept_mib + core->space_mib,
-        core->stored_mib - core->kept_mib);
+    guint64 stored_mib = core->stored_mib - core->kept_mib;
+    g_autofree char *stored =
+        stored_mib > 0
+            ? g_strdup_printf(", and %" G_GUINT64_FORMAT
+                              " MiB of checkpoints, where berth checkpoint rm makes room",
+                              stored_mib)
+            : g_strdup("");
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
+                ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
+                " MiB are left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf), "
+                "beside %" G_GUINT64_FORMAT
+                " MiB that are kept for jobs in slack and for checkpoints to come%s",
+                job->id, need_mib, left_mib, core->kept_mib + core->space_mib - own_mib, stored);
     return FALSE;
 }
 

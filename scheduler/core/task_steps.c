@@ -53,6 +53,7 @@ void core_step_set_phase(BerthCore *core, CoreTask *task, BerthGuestPhase phase)
     for (guint32 i = 0; i < task->n_guests; i++) {
         task->guests[i].phase = phase;
         task->guests[i].heard = FALSE;
+        core_checkpoint_count_slack(core, &task->guests[i]);
     }
     set_record_phase(core, task, phase);
 }
@@ -127,6 +128,7 @@ void core_step_release_guest(BerthCore *core, CoreGuest *guest)
     core_move_drop_op(core, guest);
     core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_RELEASING;
+    core_checkpoint_count_slack(core, guest);
     guest->removed_at = core->event;
     guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
     core_step_expect_to_leave(core, guest->task);
@@ -296,6 +298,7 @@ void core_step_fence(BerthCore *core, CoreGuest *guest)
     core_move_drop_op(core, guest);
     core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_FENCING;
+    core_checkpoint_count_slack(core, guest);
     core_emit_changed(core, guest->task);
     guest->found_at = core->event;
     core_step_update_phase(core, guest->task);
