@@ -118,6 +118,7 @@ static char *array_note(const Berth__Job *job)
     g_autofree char *counts = berth_counts_format(&all);
     guint64 n_held = count_ranges(job->held_tasks, job->n_held_tasks) +
                      count_ranges(job->held_tasks_by_operator, job->n_held_tasks_by_operator);
+    n_held = MAX(n_held, job->held_count); /* which a berthd of before does not tell */
     GString *note = g_string_new(counts);
     if (job->state == BERTH__JOB_STATE__PENDING && job->reason != BERTH__REASON__REASON_NONE)
         g_string_append_printf(note, " (%s)", berth_reason_name(job->reason));

@@ -53,7 +53,8 @@ static char *backing_text(BerthDaemon *daemon, const Berth__Job *job, const Bert
     BerthCoreTask known;
     BerthCoreNode node;
     if (!berth_core_get_task(daemon->core, task->job, task->index, &known) ||
-        !berth_core_get_node(daemon->core, known.node, &node))
+        !berth_core_get_node(daemon->core, known.node, &node) || node.state != BERTH_NODE_UP ||
+        node.admission != BERTH_ADMISSION_OPEN)
         return NULL;
     guint32 takes = task->vcpus != 0 ? task->vcpus : job->vcpus;
     guint64 takes_mib = (task->memory_mib != 0 ? task->memory_mib : job->memory_mib) +
@@ -63,7 +64,7 @@ static char *backing_text(BerthDaemon *daemon, const Berth__Job *job, const Bert
     g_autofree char *has_memory =
         berth_format_size_mib(left_of(node.capacity.memory_mib, node.reserved.memory_mib));
     return g_strdup_printf(" (which takes %u vCPU%s and %s that nobody has reserved: %s has %" //
-                           G_GUINT64_FORMAT " and %s)",
+                           G_GUINT64_FORMAT " and %s, beside what is planned there)",
                            takes, takes == 1 ? "" : "s", memory, task->node, has, has_memory);
 }
 
@@ -234,15 +235,34 @@ void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted
 
 #define RANGES_MAX 1000u
 
+static guint32 count_ranges(Berth__IndexRange *const *ranges, size_t n_ranges)
+{
+    guint32 count = 0;
+    for (size_t i = 0; i < n_ranges; i++) {
+        const BerthIndexRange range = berth_range_of(ranges[i]);
+        count += berth_index_range_count(&range);
+    }
+    return count;
+}
+
 static void cut_ranges(Berth__IndexRange **ranges, size_t *n_ranges)
 {
     while (*n_ranges > RANGES_MAX)
         berth__index_range__free_unpacked(ranges[--*n_ranges], NULL);
 }
 
+/* Of those that are held which wait is still to be told: their ranges are cut after that. */
+static gsize size_when_cut(const Berth__Job *job)
+{
+    Berth__Job cut = *job;
+    cut.n_held_tasks = MIN(cut.n_held_tasks, RANGES_MAX);
+    cut.n_held_tasks_by_operator = MIN(cut.n_held_tasks_by_operator, RANGES_MAX);
+    return berth__job__get_packed_size(&cut);
+}
+
 static void cut_tasks(Berth__Job *job, gsize bytes_max)
 {
-    gsize size = berth__job__get_packed_size(job);
+    gsize size = size_when_cut(job);
     while (size > bytes_max && job->n_tasks > 1) {
         Berth__Task *last = job->tasks[--job->n_tasks];
         size -= berth__task__get_packed_size(last);
@@ -254,10 +274,7 @@ void berth_job_view_shorten(Berth__Job *job, gsize bytes_max)
 {
     if (!job->array)
         return;
-    for (size_t i = 0; i < job->n_unstarted; i++) {
-        const BerthIndexRange range = berth_range_of(job->unstarted[i]);
-        job->unstarted_count += berth_index_range_count(&range);
-    }
+    job->unstarted_count = count_ranges(job->unstarted, job->n_unstarted);
     cut_ranges(job->unstarted, &job->n_unstarted);
     cut_tasks(job, bytes_max);
 }
@@ -307,6 +324,8 @@ static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
         job->holds_some = keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
         job->holds_some |=
             keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
+        job->held_count = count_ranges(job->held_tasks, job->n_held_tasks) +
+                          count_ranges(job->held_tasks_by_operator, job->n_held_tasks_by_operator);
         cut_ranges(job->held_tasks, &job->n_held_tasks);
         cut_ranges(job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
     }
@@ -362,7 +381,9 @@ static void hide_details(const Berth__Job *job, Berth__Task *task)
     berth_pb_set_string(&task->unsaved_text, NULL);
     if (task->exit)
         berth_pb_set_string(&task->exit->error, NULL);
-    set_reason_text(job, task, NULL);
+    /* That text hides nothing, and what it is of is not in the record any more. */
+    if (task->reason != BERTH__REASON__REASON_MEMORY_LIMIT)
+        set_reason_text(job, task, NULL);
 }
 
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job)

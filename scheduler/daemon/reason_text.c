@@ -41,10 +41,10 @@ static char *memory_text(const BerthReasonFacts *facts)
     guint32 kills = facts->exit ? facts->exit->oom_kills : 0;
     if (kills == 0 && facts->memory_mib < facts->memory_max_mib)
         return g_strdup_printf("it was short of its %" G_GUINT64_FORMAT
-                               " MiB of memory, there was no room to give it more, up to its "
+                               " MiB of memory, could not be given more, up to its "
                                "--memory-max of %" G_GUINT64_FORMAT
                                " MiB%s, and it is ended for that (--on-limit=kill); ask for more "
-                               "with --memory, or let it wait for room with --on-limit=freeze",
+                               "with --memory, or let it wait for more with --on-limit=freeze",
                                facts->memory_mib, facts->memory_max_mib,
                                facts->is_opportunistic ? ", as it ran in slack" : "");
     if (kills == 0)

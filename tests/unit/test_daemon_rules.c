@@ -110,9 +110,9 @@ static const ReasonCase reasons[] = {
       .memory_mib = 64,
       .memory_max_mib = 128,
       .is_opportunistic = TRUE},
-     "it was short of its 64 MiB of memory, there was no room to give it more, up to its "
-     "--memory-max of 128 MiB, as it ran in slack, and it is ended for that (--on-limit=kill); ask "
-     "for more with --memory, or let it wait for room with --on-limit=freeze"},
+     "it was short of its 64 MiB of memory, could not be given more, up to its --memory-max of 128 "
+     "MiB, as it ran in slack, and it is ended for that (--on-limit=kill); ask for more with "
+     "--memory, or let it wait for more with --on-limit=freeze"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
       .memory_mib = 64,
       .memory_max_mib = 128,

@@ -61,6 +61,24 @@ static void what_no_answer_holds_is_left_out(void **state)
     }
 }
 
+/* Which of them wait is not known yet: they are cut when it is. */
+static void ranges_that_are_cut_later_cost_no_task(void **state)
+{
+    Berth__Job *job = make_array(20000);
+    Berth__IndexRange **held = job->held_tasks;
+    job->held_tasks = job->unstarted; /* the same */
+    job->n_held_tasks = job->n_unstarted;
+    job->unstarted = held;
+    job->n_unstarted = 0;
+    size_t n_held = job->n_held_tasks;
+    gsize size = berth__job__get_packed_size(job);
+    assert_true(size > N_TASKS * TAIL_BYTES + 2 * TAIL_BYTES);
+    berth_job_view_shorten(job, N_TASKS * TAIL_BYTES + 2 * TAIL_BYTES);
+    assert_int_equal(job->n_tasks, N_TASKS);
+    assert_int_equal(job->n_held_tasks, n_held);
+    berth__job__free_unpacked(job, NULL);
+}
+
 static void a_plain_job_is_left_as_it_is(void **state)
 {
     Berth__Task task = BERTH__TASK__INIT;
@@ -79,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_no_answer_holds_is_left_out),
+        cmocka_unit_test(ranges_that_are_cut_later_cost_no_task),
         cmocka_unit_test(a_plain_job_is_left_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
