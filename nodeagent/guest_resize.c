@@ -203,10 +203,15 @@ static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
     }
 }
 
+static guint64 left_free_mib(const BerthGuest *guest)
+{
+    return MAX(guest->limits.memory_mib / FREE_LEFT_PART, FREE_LEFT_MIN_MIB);
+}
+
 /* Nothing is free in a guest that has not reported. */
 static guint64 needed_mib(const BerthGuest *guest)
 {
-    guint64 left = MAX(guest->limits.memory_mib / FREE_LEFT_PART, FREE_LEFT_MIN_MIB);
+    guint64 left = left_free_mib(guest);
     return guest->needed_mib > G_MAXUINT64 - left ? G_MAXUINT64 : guest->needed_mib + left;
 }
 
@@ -290,10 +295,10 @@ void berth_guest_domain_resized(BerthGuest *guest)
 static gboolean grows_meanwhile(const BerthGuest *guest, guint64 used_mib)
 {
     guint64 wanted_mib = wanted_mib_of(guest);
-    return guest->is_resizing && guest->resize_error == NULL &&
+    guint64 left = left_free_mib(guest);
+    return guest->is_resizing && guest->resize_error == NULL && guest->resized_mib > wanted_mib &&
            wanted_mib < guest->limits.memory_mib - guest->balloon_mib &&
-           used_mib > guest->used_then_mib + FREE_LEFT_MIN_MIB &&
-           used_mib + FREE_LEFT_MIN_MIB > wanted_mib;
+           used_mib > guest->used_then_mib + left && used_mib + left > wanted_mib;
 }
 
 /* What is available is known of the moment of the report alone, as is its total: what it has by now may be less. */
