@@ -251,31 +251,54 @@ static int end_removal(BerthRbdStorage *self, const char *log_id, rados_completi
     return result == -ENOENT ? 0 : result;
 }
 
+typedef struct {
+    BerthRbdStorage *self;
+    const char *const *log_ids;
+    rados_completion_t ring[REMOVALS_MAX];
+    gsize begun, ended;
+    int result;         /* of the first that failed: */
+    const char *failed; /* or NULL */
+} Removals;
+
+static void note_removal(Removals *removals, const char *log_id, int result)
+{
+    if (result >= 0 || removals->failed != NULL)
+        return;
+    removals->failed = log_id;
+    removals->result = result;
+}
+
+static void end_oldest(Removals *removals)
+{
+    gsize i = removals->ended++;
+    note_removal(
+        removals, removals->log_ids[i],
+        end_removal(removals->self, removals->log_ids[i], removals->ring[i % REMOVALS_MAX]));
+}
+
+static void begin_next(Removals *removals)
+{
+    gsize i = removals->begun;
+    if (i - removals->ended == REMOVALS_MAX)
+        end_oldest(removals);
+    int result =
+        begin_removal(removals->self, removals->log_ids[i], &removals->ring[i % REMOVALS_MAX]);
+    removals->begun += result >= 0;
+    note_removal(removals, removals->log_ids[i], result);
+}
+
 gboolean berth_rbd_logs_remove(BerthStorage *storage, const char *const *log_ids, gsize n_logs,
                                GError **error)
 {
-    BerthRbdStorage *self = (BerthRbdStorage *)storage;
-    rados_completion_t ring[REMOVALS_MAX];
-    gsize begun = 0, ended = 0, failed = 0;
-    int result = 0;
-    while (ended < begun || (begun < n_logs && result >= 0)) {
-        gsize next = begun; /* which this turn is about */
-        int its;
-        if (begun < n_logs && result >= 0 && begun - ended < REMOVALS_MAX) {
-            its = begin_removal(self, log_ids[begun], &ring[begun % REMOVALS_MAX]);
-            begun += its >= 0;
-        } else {
-            next = ended++;
-            its = end_removal(self, log_ids[next], ring[next % REMOVALS_MAX]);
-        }
-        if (its < 0 && result >= 0) {
-            result = its;
-            failed = next;
-        }
-    }
-    if (result >= 0)
+    Removals removals = {.self = (BerthRbdStorage *)storage, .log_ids = log_ids};
+    while (removals.begun < n_logs && removals.failed == NULL)
+        begin_next(&removals);
+    while (removals.ended < removals.begun)
+        end_oldest(&removals);
+    if (removals.failed == NULL)
         return TRUE;
-    berth_rbd_set_error(self, result, error, "cannot remove log %s", log_ids[failed]);
+    berth_rbd_set_error(removals.self, removals.result, error, "cannot remove log %s",
+                        removals.failed);
     return FALSE;
 }
 

@@ -193,6 +193,11 @@ static void logs_are_removed_together(void **state)
         assert_log_size(g_ptr_array_index(names, i), 0);
         assert_log(g_ptr_array_index(names, i), 5 * MIB, 100, NULL, 0);
     }
+    /* Nothing is left of what was long, either: what is not written is zeroes. */
+    g_autofree guint8 *zeroes = g_malloc0(8 * MIB);
+    write_log(g_ptr_array_index(names, 7), 8 * MIB, data, 1);
+    assert_log(g_ptr_array_index(names, 7), 0, 8 * MIB, zeroes, 8 * MIB);
+    assert_true(berth_storage_log_remove(conformance_storage, g_ptr_array_index(names, 7), NULL));
     assert_log_size("6.0.out", 100);
     static const char *const bad[] = {"6.0.out", "../6"};
     assert_false(berth_storage_logs_remove(conformance_storage, bad, 2, &error));
