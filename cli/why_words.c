@@ -340,7 +340,7 @@ static void tell_backing(Story *story, const char *node)
     tell(story,
          "On %s that is as soon as there is room; it is moved for it when two rounds, "
          "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
-         "last move or restore.",
+         "last move, checkpoint, resize or restore.",
          node);
 }
 
@@ -397,6 +397,32 @@ static void tell_held_back(Story *story, const Berth__Task *task, guint64 now_us
              task->opportunistic ? "there is enough" : "those in slack have left");
 }
 
+/* In hundredths of a percent of the time: with less a job is as one expects. */
+#define WAITS_LEAST 1000u
+
+static void add_wait(GString *waits, guint32 share, const char *what)
+{
+    gboolean is_first = waits->len == 0;
+    if (share >= WAITS_LEAST)
+        g_string_append_printf(waits, "%s%.1f %% %s%s", is_first ? "" : ", ", share / 100.0,
+                               is_first ? "of the time " : "", what);
+}
+
+/* Whatever is done to it, or not. Several may be at the same time. */
+static void tell_waits(Story *story, const Berth__Task *task)
+{
+    const Berth__Usage *usage = task->usage;
+    g_autoptr(GString) waits = g_string_new(NULL);
+    if (usage == NULL || task->booting || task->away_usec != 0)
+        return;
+    add_wait(waits, usage->psi_memory_some, "for memory");
+    add_wait(waits, usage->psi_io_some, "for its disk");
+    add_wait(waits, usage->starved_permille * 10, "for CPUs that others have");
+    add_wait(waits, usage->throttled_permille * 10, "for its CPU quota");
+    if (waits->len > 0)
+        tell(story, "Some of it waits, of late: %s.", waits->str);
+}
+
 static void tell_running(Story *story, const Berth__Job *job, const Berth__Task *task,
                          guint64 now_usec)
 {
@@ -420,6 +446,7 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
                  ? ": there is no room for more where it is, nor on another node that it could "
                    "be moved to"
                  : " (--memory-max)");
+    tell_waits(story, task);
     tell_held_back(story, task, now_usec);
     if (task->stop_usec != 0)
         tell(story, "It is being ended: %s.",

@@ -283,7 +283,7 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
         "leaves when they need it, and gets a place of its own where one comes free.\n"
         "On n1 that is as soon as there is room; it is moved for it when two rounds, "
         "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
-        "last move or restore.\n"
+        "last move, checkpoint, resize or restore.\n"
         "Room is looked for whenever a job or a node comes or goes.\n"
         "It is slow: since 11:59:05 its 512M of memory are too little, and it can get no more "
         "now (--memory-max).\n"
@@ -306,6 +306,38 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
                         "It is slow: since 11:59:05 its 512M of memory are too little, and "
                         "it can get no more now: there is no room for more where it is, nor "
                         "on another node that it could be moved to.");
+}
+
+static void running_job_is_told_what_it_waits_for(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    why.now_usec = NOW_USEC;
+    job.memory_mib = job.memory_max_mib = 512;
+    task.state = BERTH__JOB_STATE__RUNNING;
+    task.node = (char *)"n1";
+    task.usage = &usage;
+    usage.psi_memory_some = 6250;
+    usage.psi_io_some = 999; /* as of any job */
+    usage.throttled_permille = 301;
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_non_null(strstr(text, "\nSome of it waits, of late: 62.5 % of the time for memory, "
+                                 "30.1 % for its CPU quota."));
+    usage.psi_io_some = 1000;
+    usage.psi_memory_some = usage.throttled_permille = 0;
+    usage.starved_permille = 500;
+    g_autofree char *other = now_text(&job, &task, &why);
+    assert_non_null(strstr(other, "\nSome of it waits, of late: 10.0 % of the time for its disk, "
+                                  "50.0 % for CPUs that others have."));
+    usage.psi_io_some = usage.starved_permille = 0;
+    g_autofree char *none = now_text(&job, &task, &why);
+    assert_null(strstr(none, "waits"));
+    usage.psi_io_some = 5000;
+    why.away_usec = task.away_usec = NOW_USEC - 60 * SEC;
+    g_autofree char *away = now_text(&job, &task, &why);
+    assert_null(strstr(away, "Some of it waits")); /* nothing is known of it */
 }
 
 static void job_that_stands_still_or_has_ended_is_told_why(void **state)
@@ -499,6 +531,7 @@ int main(void)
         cmocka_unit_test(each_answer_about_slack_has_a_sentence),
         cmocka_unit_test(each_hindrance_has_words_for_one_node_and_for_several),
         cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
+        cmocka_unit_test(running_job_is_told_what_it_waits_for),
         cmocka_unit_test(job_that_stands_still_or_has_ended_is_told_why),
         cmocka_unit_test(wish_is_told_with_its_reason),
         cmocka_unit_test(cause_is_told_with_its_amounts),
