@@ -136,8 +136,8 @@ static gboolean displaces_nobody(const CoreNode *to, const CoreGuest *guest)
     return core_relief_taken_mib(to) + core_predict_taken_mib(guest) <= to->capacity.memory_mib;
 }
 
-/* Beside the planned starts that come before the job's. The best fit; where that is its own node, which
- * has as much free, another one. */
+/* Beside the planned starts that come before the job's. The best fit, or of one that was resized the first;
+ * where that is its own node, which has as much free, another one. */
 static CoreNode *place_for(const Quest *quest, const CoreGuest *guest)
 {
     BerthCore *core = quest->core;
