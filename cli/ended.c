@@ -53,7 +53,8 @@ typedef struct {
 typedef struct {
     GPtrArray *all;   /* Awaited, as they were named */
     GHashTable *left; /* guint64: GPtrArray of those of this job that are not over */
-    GPtrArray *due;   /* likewise, those of which no task is left */
+    GPtrArray *
+        due; /* likewise, those of which no task is left, or of which nobody knows how they stand */
     BerthEndedFunc each;
     BerthStillFunc still;
     gpointer user_data;
@@ -73,20 +74,33 @@ static void count(Awaited *one, const Berth__Event *event)
         one->n_ended += n;
 }
 
-/* None of its tasks can be left. */
-static void note_due(const Waiting *waiting, Awaited *one)
+static void make_due(const Waiting *waiting, Awaited *one)
 {
-    if (one->is_due || (one->awaits_output ? one->n_copied : one->n_ended) < one->left)
+    if (one->is_due)
         return;
     one->is_due = TRUE;
     g_ptr_array_add(waiting->due, one);
+}
+
+/* None of its tasks can be left. */
+static void note_due(const Waiting *waiting, Awaited *one)
+{
+    if ((one->awaits_output ? one->n_copied : one->n_ended) >= one->left)
+        make_due(waiting, one);
+}
+
+static gboolean is_held(Berth__JobState state, Berth__Reason reason)
+{
+    return state == BERTH__JOB_STATE__PENDING && (reason == BERTH__REASON__REASON_HELD_BY_USER ||
+                                                  reason == BERTH__REASON__REASON_HELD_BY_OPERATOR);
 }
 
 /* STATE and REASON are its own, or its one task's. */
 static void note_still(const Waiting *waiting, Awaited *one, Berth__JobState state,
                        Berth__Reason reason)
 {
-    gboolean is_still = state == BERTH__JOB_STATE__SUSPENDED && !one->is_whole_array;
+    gboolean is_still =
+        is_held(state, reason) || (state == BERTH__JOB_STATE__SUSPENDED && !one->is_whole_array);
     Berth__Reason now = is_still ? reason : BERTH__REASON__REASON_NONE;
     if (now == one->still_for)
         return;
@@ -95,10 +109,16 @@ static void note_still(const Waiting *waiting, Awaited *one, Berth__JobState sta
         waiting->still(&one->named, now, waiting->user_data);
 }
 
+/* Who is held by whom no event says. What is held again is told again, however soon that is. */
 static void take_state(const Waiting *waiting, Awaited *one, const Berth__Event *event)
 {
-    if (event->kind == BERTH__EVENT__KIND__TASK_STATE &&
-        (one->named.tasks == NULL || berth_event_is_of(event, one->named.tasks)))
+    if (event->kind == BERTH__EVENT__KIND__JOB_RELEASED)
+        one->still_for = BERTH__REASON__REASON_NONE;
+    if (event->kind == BERTH__EVENT__KIND__JOB_HELD ||
+        event->kind == BERTH__EVENT__KIND__JOB_RELEASED)
+        make_due(waiting, one);
+    else if (event->kind == BERTH__EVENT__KIND__TASK_STATE && !one->is_whole_array &&
+             (one->named.tasks == NULL || berth_event_is_of(event, one->named.tasks)))
         note_still(waiting, one, event->state, event->reason);
 }
 
@@ -218,6 +238,8 @@ static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **err
     one->is_whole_array = job != NULL && job->array != NULL && one->named.tasks == NULL;
     if (task != NULL)
         note_still(waiting, one, task->state, task->reason);
+    else if (job != NULL)
+        note_still(waiting, one, job->state, job->reason);
     gboolean ok = !is_over || report(cli, waiting, one, job, local, error);
     if (!is_over)
         note_due(waiting, one);

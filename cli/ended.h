@@ -20,7 +20,8 @@ typedef struct {
  * of the daemon. EACH is called once for each: first for those that have ended already, in the order of JOBS, then for the others
  * as they end. */
 typedef void (*BerthEndedFunc)(const BerthEnded *ended, gpointer user_data);
-/* STILL (NULL: nobody wants to know) of one that stands still for REASON, until it goes on; not of an array as a whole. */
+/* STILL (NULL: nobody wants to know) of one that stands still, or is held, for REASON, until it goes on; an array as a whole is only
+ * ever held. */
 typedef void (*BerthStillFunc)(const BerthCliTasks *named, Berth__Reason reason,
                                gpointer user_data);
 gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each,

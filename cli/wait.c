@@ -53,8 +53,10 @@ static void report_ended(const BerthEnded *ended, gpointer user_data)
 static void tell_still(const BerthCliTasks *named, Berth__Reason reason, gpointer user_data)
 {
     g_autofree char *name = berth_tasks_format(named->job, named->tasks);
-    fprintf(stderr, "%s: job %s stands still (%s); berth show %s says what lets it go on\n",
-            g_get_prgname(), name, berth_reason_name(reason), name);
+    gboolean is_held = reason == BERTH__REASON__REASON_HELD_BY_USER ||
+                       reason == BERTH__REASON__REASON_HELD_BY_OPERATOR;
+    fprintf(stderr, "%s: job %s %s (%s); berth show %s says what lets it go on\n", g_get_prgname(),
+            name, is_held ? "is held" : "stands still", berth_reason_name(reason), name);
 }
 
 static gboolean check_each(const GArray *jobs, char **argv, GError **error)

@@ -124,6 +124,39 @@ static void wait_says_of_a_job_that_it_stands_still(void **state)
     assert_int_equal(count(cli_err(second), "\n"), 1);
 }
 
+/* Likewise; of all that is named, and of one of its tasks. */
+static void wait_says_of_a_job_that_it_is_held(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) submit =
+        CLI(test->berthd, "submit", "--hold", "--array", "0-1", "--", "true");
+    assert_cli_status(submit, 0);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, berthd_test_newest_job(test));
+    g_autofree char *task = g_strdup_printf("%s[1]", job);
+    g_autofree char *all_held = g_strdup_printf("berth wait: job %s is held (held-by-user); berth "
+                                                "show %s says what lets it go on\n",
+                                                job, job);
+    g_autofree char *one_held = g_strdup_printf("berth wait: job %s is held (held-by-user); berth "
+                                                "show %s says what lets it go on\n",
+                                                task, task);
+    g_autoptr(CliProcess) all = CLI(test->berthd, "wait", job);
+    g_autoptr(CliProcess) one = CLI(test->berthd, "wait", task);
+    run_until(count(cli_err(all), all_held) == 1);
+    run_until(count(cli_err(one), one_held) == 1);
+    guint64 filler = fill_node(test); /* so that they only wait when they are released */
+    static const char *const verbs[] = {"release", "hold"};
+    for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        g_autoptr(CliProcess) change = CLI(test->berthd, verbs[i], job);
+        assert_cli_status(change, 0);
+    }
+    run_until(count(cli_err(all), all_held) == 2);
+    run_until(count(cli_err(one), one_held) == 2);
+    cancel(test, g_ascii_strtoull(job, NULL, 10));
+    assert_cli_status(all, 1);
+    assert_cli_status(one, 125);
+    cancel(test, filler);
+}
+
 static void submit_shows_progress_of_a_large_input_on_a_terminal_only(void **state)
 {
     BerthdTest *test = *state;
@@ -151,6 +184,7 @@ int main(void)
         cmocka_unit_test(logs_of_waiting_job_say_why_if_they_follow),
         cmocka_unit_test(who_waits_for_a_node_that_is_away_is_told),
         cmocka_unit_test(wait_says_of_a_job_that_it_stands_still),
+        cmocka_unit_test(wait_says_of_a_job_that_it_is_held),
         cmocka_unit_test(submit_shows_progress_of_a_large_input_on_a_terminal_only),
     };
     return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);
