@@ -33,16 +33,32 @@ guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
     return space_of_mib(core, core_guest_resources(guest).memory_mib);
 }
 
-guint64 core_checkpoint_slack_mib(const BerthCore *core, const CoreGuest *guest)
+/* Of what is kept for it: one that is wanted before it leaves has its own. */
+static guint64 kept_to_leave_mib(const CoreGuest *guest, guint64 need_mib)
 {
     const BerthCoreTask *record = &guest->task->record;
-    gboolean will_be_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there;
-    if ((!guest->is_opportunistic && !will_be_there) || guest->phase > BERTH_GUEST_RUNNING ||
-        !core_class_can_checkpoint(core, guest->task->job->class))
-        return 0;
-    guint64 need_mib = core_checkpoint_space_mib(core, guest);
     guint64 kept_mib = record->freeze_to_disk ? record->checkpoint_space_mib : 0;
-    return need_mib - MIN(need_mib, kept_mib);
+    guint64 wanted_mib = record->checkpoint_wanted != BERTH_REASON_NONE ? need_mib : 0;
+    return kept_mib - MIN(kept_mib, wanted_mib);
+}
+
+/* Were it in slack. */
+static guint64 need_in_slack_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 need_mib = core_checkpoint_space_mib(core, guest);
+    return need_mib - MIN(need_mib, kept_to_leave_mib(guest, need_mib));
+}
+
+static gboolean may_have_to_leave(const BerthCore *core, const CoreGuest *guest)
+{
+    gboolean will_be_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there;
+    return (guest->is_opportunistic || will_be_there) && guest->phase <= BERTH_GUEST_RUNNING &&
+           core_class_can_checkpoint(core, guest->task->job->class);
+}
+
+guint64 core_checkpoint_slack_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    return may_have_to_leave(core, guest) ? need_in_slack_mib(core, guest) : 0;
 }
 
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
@@ -78,8 +94,7 @@ gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGue
                                             guint64 beside_mib)
 {
     return guest->space_mib > 0 || !core_class_can_checkpoint(core, guest->task->job->class) ||
-           core_checkpoint_space_mib(core, guest) + beside_mib <=
-               core_checkpoint_space_left_mib(core);
+           need_in_slack_mib(core, guest) + beside_mib <= core_checkpoint_space_left_mib(core);
 }
 
 gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreClass *class)
@@ -117,26 +132,42 @@ static void set_stored(BerthCore *core, CoreTask *task, guint64 stored_mib)
     core_emit_changed(core, task);
 }
 
-static gboolean keep_space_of(BerthCore *core, CoreTask *task, guint64 left_mib)
+guint64 core_checkpoint_needs_mib(const BerthCore *core, const CoreTask *task)
 {
-    guint64 need_mib = core_checkpoint_space_mib(core, &task->guests[0]);
-    if (task->record.checkpoint_space_mib > 0)
-        return TRUE;
-    if (need_mib > left_mib)
-        return FALSE;
-    set_space(core, task, need_mib);
-    return TRUE;
+    const BerthCoreTask *record = &task->record;
+    const CoreGuest *guest = &task->guests[0];
+    guint64 need_mib = core_checkpoint_space_mib(core, guest);
+    if (record->checkpoint_wanted != BERTH_REASON_NONE)
+        return 0;
+    if (record->checkpoint_space_mib == 0)
+        return need_mib;
+    /* It is to leave with what is kept, which then is for this one. */
+    return may_have_to_leave(core, guest) ? need_mib - guest->space_mib : 0;
+}
+
+static void keep_one(BerthCore *core, CoreTask *task)
+{
+    if (task->record.checkpoint_space_mib == 0)
+        set_space(core, task, core_checkpoint_space_mib(core, &task->guests[0]));
 }
 
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
 {
-    return keep_space_of(core, task, core_checkpoint_space_left_mib(core));
+    if (core_checkpoint_needs_mib(core, task) > core_checkpoint_space_left_mib(core))
+        return FALSE;
+    keep_one(core, task);
+    return TRUE;
 }
 
 gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task)
 {
-    return keep_space_of(core, task,
-                         core_checkpoint_space_left_beside_mib(core, task->guests[0].space_mib));
+    const CoreGuest *guest = &task->guests[0];
+    if (task->record.checkpoint_space_mib == 0 &&
+        core_checkpoint_space_mib(core, guest) >
+            core_checkpoint_space_left_beside_mib(core, guest->space_mib))
+        return FALSE;
+    keep_one(core, task);
+    return TRUE;
 }
 
 static gboolean runs_on_meanwhile(const CoreTask *task)
@@ -158,17 +189,34 @@ void core_checkpoint_keep_space_to_disk(BerthCore *core, CoreTask *task)
               task->record.checkpoint_space_mib + core_checkpoint_needs_to_disk_mib(core, task));
 }
 
+/* That is kept beside one which another is to follow is for that one. */
+static void keep_one_only(BerthCore *core, CoreTask *task)
+{
+    set_space(
+        core, task,
+        MIN(task->record.checkpoint_space_mib, core_checkpoint_space_mib(core, &task->guests[0])));
+}
+
 void core_checkpoint_free_space(BerthCore *core, CoreTask *task)
 {
-    if (task->record.checkpoint_wanted == BERTH_REASON_NONE && task->record.checkpoint_open == 0)
+    if (runs_on_meanwhile(task))
+        keep_one_only(core, task);
+    else if (task->record.checkpoint_wanted == BERTH_REASON_NONE &&
+             task->record.checkpoint_open == 0)
         set_space(core, task, 0);
+}
+
+static void set_wanted(BerthCore *core, CoreTask *task, BerthReason reason)
+{
+    task->record.checkpoint_wanted = reason;
+    core_checkpoint_count_slack(core, &task->guests[0]);
 }
 
 /* --- what is wanted ------------------------------------------------------------------------- */
 
 void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason)
 {
-    task->record.checkpoint_wanted = reason;
+    set_wanted(core, task, reason);
     core_timer_clear(core, &task->checkpoint_timer);
     core_emit_changed(core, task);
     core_freeze_settle(core, &task->guests[0]);
@@ -280,7 +328,7 @@ void core_checkpoint_due_no_more(BerthCore *core, CoreTask *task)
     BerthCoreTask *record = &task->record;
     if (record->checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE || record->checkpoint_open != 0)
         return;
-    record->checkpoint_wanted = BERTH_REASON_NONE;
+    set_wanted(core, task, BERTH_REASON_NONE);
     if (!record->freeze_to_disk) /* which was promised the same space, and has not had its turn */
         core_checkpoint_free_space(core, task);
     core_emit_changed(core, task);
@@ -335,15 +383,13 @@ static void end(BerthCore *core, CoreTask *task, gboolean to_disk)
 {
     BerthCoreTask *record = &task->record;
     if (!record->checkpoint_stops)
-        record->checkpoint_wanted = BERTH_REASON_NONE;
+        set_wanted(core, task, BERTH_REASON_NONE);
     record->checkpoint_open = 0;
     record->checkpoint_stops = FALSE;
     record->checkpoint_reason = BERTH_REASON_NONE;
     core_charge_saves(task);
     if (to_disk)
-        set_space(
-            core, task,
-            MIN(record->checkpoint_space_mib, core_checkpoint_space_mib(core, &task->guests[0])));
+        keep_one_only(core, task);
     else
         core_checkpoint_free_space(core, task);
 }

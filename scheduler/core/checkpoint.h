@@ -25,18 +25,20 @@ gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreCla
 /* GUEST may move into slack, likewise, beside BESIDE_MIB more than is counted. */
 gboolean core_checkpoint_has_space_to_lodge(const BerthCore *core, const CoreGuest *guest,
                                             guint64 beside_mib);
-/* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
- * is kept already stays so. */
+/* That TASK needs beyond what is kept for it already, to be checkpointed and to run on. One that is wanted and one to leave with
+ * are the same; of a guest in slack only as long as it is to leave by itself: it may still have to. */
+guint64 core_checkpoint_needs_mib(const BerthCore *core, const CoreTask *task);
+/* Keeps that until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. */
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);
-/* Likewise for one with which its guest leaves: what it may need in slack is its own, and serves.
- * To be called before it is to be frozen to disk. */
+/* Likewise for one with which its guest leaves: what it may need in slack is its own, and serves. What is kept already stays
+ * so. */
 gboolean core_checkpoint_keep_space_to_leave(BerthCore *core, CoreTask *task);
 /* That TASK needs beyond what is kept for it already, to be frozen to disk. A checkpoint that is under way while it runs on is
  * another one: as long as both are to come there is space for both. */
 guint64 core_checkpoint_needs_to_disk_mib(const BerthCore *core, const CoreTask *task);
 /* Keeps that; to be called before that is wanted. */
 void core_checkpoint_keep_space_to_disk(BerthCore *core, CoreTask *task);
-/* ... unless one is wanted or under way. */
+/* It is not to be frozen to disk any more: what is kept is free, but for one that is wanted or under way. */
 void core_checkpoint_free_space(BerthCore *core, CoreTask *task);
 /* TASK, which has space kept, is to be checkpointed for REASON, and to run on. */
 void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason);

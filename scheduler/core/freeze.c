@@ -192,7 +192,7 @@ void core_freeze_reopen(CoreGuest *guest)
 void core_freeze_end(BerthCore *core, CoreGuest *guest)
 {
     guest->task->record.freeze_reason = BERTH_REASON_NONE;
-    set_to_disk(core, guest, FALSE);
+    not_to_disk(core, guest);
     guest->may_run = FALSE;
     if (guest->is_frozen)
         set_frozen(core, guest, FALSE);

@@ -167,6 +167,8 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           "job %" G_GUINT64_FORMAT, record->job);
     CHECK(MAX(guest->balloon_mib, guest->to_balloon_mib) < guest->size.memory_mib,
           "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(guest->space_mib == core_checkpoint_slack_mib(core, guest), "job %" G_GUINT64_FORMAT,
+          record->job);
 }
 
 /* A gang of which a part has begun what may not begin again waits on (room.h). */

@@ -40,12 +40,11 @@ static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job, const
         const CoreTask *task = job->tasks[i];
         if (!has_guest(task) || !core_ask_has(ask, task))
             continue;
-        if (to_disk) {
-            need_mib += core_checkpoint_needs_to_disk_mib(core, task);
+        guint64 task_mib = to_disk ? core_checkpoint_needs_to_disk_mib(core, task)
+                                   : core_checkpoint_needs_mib(core, task);
+        need_mib += task_mib;
+        if (to_disk && task_mib > 0)
             *out_own_mib += task->guests[0].space_mib;
-        } else if (task->record.checkpoint_space_mib == 0) {
-            need_mib += core_checkpoint_space_mib(core, &task->guests[0]);
-        }
     }
     return need_mib;
 }

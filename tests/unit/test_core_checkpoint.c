@@ -825,6 +825,7 @@ static void freeze_to_disk_follows_a_checkpoint_under_way(void **state)
     run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
                  "freeze 1 disk\n"
                  "thaw 1\n"
+                 "saved 1 0 kept=164\n"
                  "checkpointed 1.1 stored=30\n"
                  "saved 1 1 epoch=1 stored=30\n"
                  "? 1 RUNNING none running\n");

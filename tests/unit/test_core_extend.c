@@ -45,48 +45,6 @@ static void job_at_its_time_limit_goes_on_when_that_is_extended(void **state)
                      "? 1 COMPLETED none releasing\n");
 }
 
-/* All space is kept for who may have to leave slack: of those that come to their limits together each has its own part. */
-#define TWO_IN_SLACK(limit)                                                                        \
-    "node 1 4 1000\n"                                                                              \
-    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
-    "running 1.1\n"                                                                                \
-    "report 1.1 cpu=500 mem=200\n"                                                                 \
-    "at 1000\n"                                                                                    \
-    "report 1.1 cpu=500 mem=200\n"                                                                 \
-    "submit 2 v=1 m=100 limit=" limit " save slack may-checkpoint -> START 2.1@1~\n"               \
-    "submit 3 v=1 m=100 limit=" limit " save slack may-checkpoint -> START 3.1@1~\n"               \
-    "running 2.1\n"                                                                                \
-    "running 3.1\n"                                                                                \
-    "space 0 328 2\n"
-
-static void run_with_space_for_two(const char *script)
-{
-    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 330, script);
-}
-
-static void jobs_in_slack_are_saved_at_their_time_limits_by_what_is_kept_for_them(void **state)
-{
-    run_with_space_for_two(
-        TWO_IN_SLACK("100") "checkpoint 2 ! may take 164 MiB, and 2 MiB\n" /* and runs on */
-                            "at 1100\n"
-                            "timer -> CHECKPOINT 2.1@1~ CHECKPOINT 3.1@1~\n"
-                            "space 0 328 2\n"
-                            "checkpointed 2.1 stored=30 -> RELEASE 2.1@1\n"
-                            "space 30 164 136\n"
-                            "checkpointed 3.1 stored=30 -> RELEASE 3.1@1\n"
-                            "space 60 0 270\n");
-}
-
-static void jobs_in_slack_are_frozen_to_disk_by_what_is_kept_for_them(void **state)
-{
-    run_with_space_for_two(
-        TWO_IN_SLACK("500") "freeze 2 disk -> CHECKPOINT 2.1@1~\n"
-                            "freeze 3 disk -> CHECKPOINT 3.1@1~\n"
-                            "space 0 328 2\n"
-                            "checkpointed 2.1 failed\n" /* it may have to leave, as before */
-                            "space 0 328 2\n");
-}
-
 static void job_at_its_time_limit_leaves_its_node_to_others_and_waits_for_room(void **state)
 {
     run(AT_ITS_LIMIT "submit 2 v=4 limit=50 -> START 2.1@1\n"
@@ -361,8 +319,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(job_at_its_time_limit_goes_on_when_that_is_extended),
-        cmocka_unit_test(jobs_in_slack_are_saved_at_their_time_limits_by_what_is_kept_for_them),
-        cmocka_unit_test(jobs_in_slack_are_frozen_to_disk_by_what_is_kept_for_them),
         cmocka_unit_test(job_at_its_time_limit_leaves_its_node_to_others_and_waits_for_room),
         cmocka_unit_test(job_at_its_time_limit_is_let_go_on_by_nothing_else),
         cmocka_unit_test(job_at_its_time_limit_survives_a_restart),
