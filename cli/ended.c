@@ -47,6 +47,8 @@ typedef struct {
         n_ended; /* so many were told since that look began; the answer may have counted them already, */
     guint64 n_copied; /* so that it is looked at too soon, and never too late */
     gboolean is_whole_array;
+    guint32
+        left_unheld; /* of an array of which tasks that wait are held: so many of the others had not ended; else 0 */
     Berth__Reason still_for; /* that it stands still was told */
 } Awaited;
 
@@ -82,10 +84,11 @@ static void make_due(const Waiting *waiting, Awaited *one)
     g_ptr_array_add(waiting->due, one);
 }
 
-/* None of its tasks can be left. */
+/* None of its tasks can be left, or none that is not held. */
 static void note_due(const Waiting *waiting, Awaited *one)
 {
-    if ((one->awaits_output ? one->n_copied : one->n_ended) >= one->left)
+    if ((one->awaits_output ? one->n_copied : one->n_ended) >= one->left ||
+        (one->left_unheld > 0 && one->n_ended >= one->left_unheld))
         make_due(waiting, one);
 }
 
@@ -109,16 +112,12 @@ static void note_still(const Waiting *waiting, Awaited *one, Berth__JobState sta
         waiting->still(&one->named, now, waiting->user_data);
 }
 
-/* Who is held by whom no event says. What is held again is told again, however soon that is. */
+/* Whether what waits again is held no event says. */
 static void take_state(const Waiting *waiting, Awaited *one, const Berth__Event *event)
 {
-    if (event->kind == BERTH__EVENT__KIND__JOB_RELEASED)
-        one->still_for = BERTH__REASON__REASON_NONE;
-    if (event->kind == BERTH__EVENT__KIND__JOB_HELD ||
-        event->kind == BERTH__EVENT__KIND__JOB_RELEASED)
+    if (event->state == BERTH__JOB_STATE__PENDING && (!one->is_whole_array || one->left_unheld > 0))
         make_due(waiting, one);
-    else if (event->kind == BERTH__EVENT__KIND__TASK_STATE && !one->is_whole_array &&
-             (one->named.tasks == NULL || berth_event_is_of(event, one->named.tasks)))
+    else if (!one->is_whole_array)
         note_still(waiting, one, event->state, event->reason);
 }
 
@@ -130,7 +129,12 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     waiting->last_seq = event->seq;
     for (guint i = 0; left != NULL && i < left->len; i++) {
         Awaited *one = g_ptr_array_index(left, i);
-        take_state(waiting, one, event);
+        if (event->kind == BERTH__EVENT__KIND__JOB_HELD ||
+            event->kind == BERTH__EVENT__KIND__JOB_RELEASED)
+            make_due(waiting, one); /* who is held by whom it does not say */
+        else if (event->kind == BERTH__EVENT__KIND__TASK_STATE &&
+                 berth_event_is_of(event, one->named.tasks))
+            take_state(waiting, one, event);
         count(one, event);
         note_due(waiting, one);
     }
@@ -156,6 +160,13 @@ static guint32 count_unended(const Berth__Job *job, const Berth__Task *task)
     return counts->pending + counts->running + counts->suspended;
 }
 
+/* Of those in the array JOB that wait. */
+static guint32 count_held(const Berth__Job *job)
+{
+    guint32 n_waiting = job->counts != NULL ? job->counts->pending : 0;
+    return job->held || job->held_by_operator ? n_waiting : MIN(job->held_count, n_waiting);
+}
+
 static void forget(Waiting *waiting, Awaited *one)
 {
     GPtrArray *of_job = g_hash_table_lookup(waiting->left, &one->named.job);
@@ -168,7 +179,10 @@ static void forget(Waiting *waiting, Awaited *one)
 /* Whoever waited for it finds its output in the files that it names. FALSE: it is not over. */
 static gboolean settle(Awaited *one, const Berth__Job *job)
 {
-    one->left = count_unended(job, berth_job_one_task(job, one->named.tasks));
+    const Berth__Task *task = berth_job_one_task(job, one->named.tasks);
+    guint32 n_held = job->array != NULL && task == NULL ? count_held(job) : 0;
+    one->left = count_unended(job, task);
+    one->left_unheld = n_held > 0 ? one->left - MIN(one->left, n_held) : 0;
     one->awaits_output = one->left == 0;
     if (one->awaits_output)
         one->left = count_uncopied(job);
