@@ -340,7 +340,7 @@ static void tell_backing(Story *story, const char *node)
     tell(story,
          "On %s that is as soon as there is room; it is moved for it when two rounds, "
          "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
-         "last move, checkpoint, resize or restore.",
+         "last move, checkpoint, resize, freeze or thaw.",
          node);
 }
 
@@ -418,9 +418,13 @@ static void tell_waits(Story *story, const Berth__Task *task)
     add_wait(waits, usage->psi_memory_some, "for memory");
     add_wait(waits, usage->psi_io_some, "for its disk");
     add_wait(waits, usage->starved_permille * 10, "for CPUs that others have");
-    add_wait(waits, usage->throttled_permille * 10, "for its CPU quota");
     if (waits->len > 0)
         tell(story, "Some of it waits, of late: %s.", waits->str);
+    if (usage->throttled_permille * 10 >= WAITS_LEAST)
+        tell(story,
+             "Its CPU quota is used up, of late, for %.1f %% of the time for which its vCPUs would "
+             "run.",
+             usage->throttled_permille / 10.0);
 }
 
 static void tell_running(Story *story, const Berth__Job *job, const Berth__Task *task,

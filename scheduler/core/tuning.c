@@ -204,10 +204,10 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"balloon_mib_per_sec", "MiB/s", 500, 1, 1000000, "at which a balloon takes memory",
          "page by page, cache that has to be dropped first: assumed. A guest is asked for no more "
          "than is taken before it ends and within evacuation_max_usec"},
-    [BERTH_TUNING_COOLDOWN_USEC] =
-        {"cooldown_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
-         "after a move or restore a guest is not moved again for this long",
-         "as long as predictions take to settle"},
+    [BERTH_TUNING_COOLDOWN_USEC] = {"cooldown_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
+                                    "so long after a move, checkpoint, resize, freeze or thaw a "
+                                    "guest is not moved by the scheduler itself",
+                                    "as long as predictions take to settle"},
     [BERTH_TUNING_NEAR_END_USEC] =
         {"near_end_usec", "us", 60 * SECOND_USEC, 0, DAY_USEC,
          "a guest whose time limit is nearer than this is not worth a move",

@@ -283,7 +283,7 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
         "leaves when they need it, and gets a place of its own where one comes free.\n"
         "On n1 that is as soon as there is room; it is moved for it when two rounds, "
         "balance_interval_usec (berthd.conf) apart, agree, and not within cooldown_usec of its "
-        "last move, checkpoint, resize or restore.\n"
+        "last move, checkpoint, resize, freeze or thaw.\n"
         "Room is looked for whenever a job or a node comes or goes.\n"
         "It is slow: since 11:59:05 its 512M of memory are too little, and it can get no more "
         "now (--memory-max).\n"
@@ -323,8 +323,9 @@ static void running_job_is_told_what_it_waits_for(void **state)
     usage.psi_io_some = 999; /* as of any job */
     usage.throttled_permille = 301;
     g_autofree char *text = now_text(&job, &task, &why);
-    assert_non_null(strstr(text, "\nSome of it waits, of late: 62.5 % of the time for memory, "
-                                 "30.1 % for its CPU quota."));
+    assert_non_null(strstr(text, "\nSome of it waits, of late: 62.5 % of the time for memory.\n"
+                                 "Its CPU quota is used up, of late, for 30.1 % of the time for "
+                                 "which its vCPUs would run."));
     usage.psi_io_some = 1000;
     usage.psi_memory_some = usage.throttled_permille = 0;
     usage.starved_permille = 500;
@@ -334,6 +335,7 @@ static void running_job_is_told_what_it_waits_for(void **state)
     usage.psi_io_some = usage.starved_permille = 0;
     g_autofree char *none = now_text(&job, &task, &why);
     assert_null(strstr(none, "waits"));
+    assert_null(strstr(none, "quota"));
     usage.psi_io_some = 5000;
     why.away_usec = task.away_usec = NOW_USEC - 60 * SEC;
     g_autofree char *away = now_text(&job, &task, &why);
