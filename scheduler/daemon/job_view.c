@@ -14,7 +14,7 @@
 
 /* ENTRY is NULL where details are not to be told, or of a task that does not wait. BACKING: NULL or as of the facts. */
 static void set_reason(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry,
-                       const char *backing)
+                       const BerthReasonBacking *backing)
 {
     BerthReasonFacts facts = {
         .reason = task->reason,
@@ -47,25 +47,24 @@ static guint64 left_of(guint64 all, guint64 taken)
     return all - MIN(all, taken);
 }
 
-/* What the node of TASK, in slack, has left to back it. (transfer full) */
-static char *backing_text(BerthDaemon *daemon, const Berth__Job *job, const Berth__Task *task)
+/* FALSE: the node of TASK, in slack, backs nobody now. */
+static gboolean get_backing(BerthDaemon *daemon, const Berth__Job *job, const Berth__Task *task,
+                            BerthReasonBacking *out_backing)
 {
     BerthCoreTask known;
     BerthCoreNode node;
     if (!berth_core_get_task(daemon->core, task->job, task->index, &known) ||
         !berth_core_get_node(daemon->core, known.node, &node) || node.state != BERTH_NODE_UP ||
         node.admission != BERTH_ADMISSION_OPEN)
-        return NULL;
-    guint32 takes = task->vcpus != 0 ? task->vcpus : job->vcpus;
-    guint64 takes_mib = (task->memory_mib != 0 ? task->memory_mib : job->memory_mib) +
-                        daemon->config->guest_overhead_mib;
-    guint64 has = left_of(node.capacity.vcpus, node.reserved.vcpus);
-    g_autofree char *memory = berth_format_size_mib(takes_mib);
-    g_autofree char *has_memory =
-        berth_format_size_mib(left_of(node.capacity.memory_mib, node.reserved.memory_mib));
-    return g_strdup_printf(" (which takes %u vCPU%s and %s that nobody has reserved: %s has %" //
-                           G_GUINT64_FORMAT " and %s, beside what is planned there)",
-                           takes, takes == 1 ? "" : "s", memory, task->node, has, has_memory);
+        return FALSE;
+    *out_backing = (BerthReasonBacking){
+        .vcpus = task->vcpus != 0 ? task->vcpus : job->vcpus,
+        .has_vcpus = (guint32)left_of(node.capacity.vcpus, node.reserved.vcpus),
+        .memory_mib = (task->memory_mib != 0 ? task->memory_mib : job->memory_mib) +
+                      daemon->config->guest_overhead_mib,
+        .has_mib = left_of(node.capacity.memory_mib, node.reserved.memory_mib),
+    };
+    return TRUE;
 }
 
 /* Of one that stands still at the limit of its memory. */
@@ -73,8 +72,9 @@ static void refresh_still(BerthDaemon *daemon, const Berth__Job *job, Berth__Tas
 {
     if (task->reason != BERTH__REASON__REASON_AT_LIMIT || !task->opportunistic)
         return;
-    g_autofree char *backing = backing_text(daemon, job, task);
-    set_reason(job, task, NULL, backing);
+    BerthReasonBacking backing;
+    gboolean is_open = get_backing(daemon, job, task, &backing);
+    set_reason(job, task, NULL, is_open ? &backing : NULL);
 }
 
 static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task,

@@ -4,6 +4,8 @@
 
 #include "scheduler/daemon/reason_text.h"
 
+#include "common/units.h"
+
 #include <string.h>
 
 static char *duration_text(guint64 seconds)
@@ -88,10 +90,24 @@ static const char *still_text(const BerthReasonFacts *facts)
                                      : "stands still";
 }
 
+/* Firm plans may come first: they are not counted here. */
+static char *backing_text(const BerthReasonFacts *facts)
+{
+    const BerthReasonBacking *backing = facts->backing;
+    if (!backing)
+        return g_strdup("");
+    g_autofree char *memory = berth_format_size_mib(backing->memory_mib);
+    g_autofree char *has_memory = berth_format_size_mib(backing->has_mib);
+    return g_strdup_printf(" (which takes %u vCPU%s and %s that nobody has reserved: %s has %u and "
+                           "%s, of which jobs that are planned there may take some)",
+                           backing->vcpus, backing->vcpus == 1 ? "" : "s", memory, facts->node,
+                           backing->has_vcpus, has_memory);
+}
+
 /* Of one that may have more. In slack it gets none: it is backed first. */
 static char *below_ceiling_text(const BerthReasonFacts *facts)
 {
-    const char *backing = facts->backing ? facts->backing : "";
+    g_autofree char *backing = backing_text(facts);
     if (facts->is_opportunistic)
         return g_strdup_printf(
             "it needs more than its %" G_GUINT64_FORMAT

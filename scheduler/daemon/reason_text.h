@@ -12,6 +12,12 @@ typedef struct {
     BerthIndexRange tasks; /* those of its own indices */
 } BerthReasonNever;
 
+/* What it takes to back a guest, of what nobody has reserved, and what its node has of that. */
+typedef struct {
+    guint32 vcpus, has_vcpus;
+    guint64 memory_mib, has_mib;
+} BerthReasonBacking;
+
 /* What a reason is put into words from. Strings may be NULL or empty. */
 typedef struct {
     Berth__Reason reason;
@@ -22,8 +28,8 @@ typedef struct {
     guint64 time_limit_sec;
     gboolean is_suspended;
     gboolean is_opportunistic;
-    const char
-        *backing; /* in slack, and standing still at its limit: what its node has to back it */
+    const BerthReasonBacking
+        *backing; /* in slack, and standing still at its limit; NULL: its node backs nobody now */
     const char *unsaved; /* why it was not checkpointed at its time limit, as it was to be */
     BerthReasonNever never;
     guint32 requeues;

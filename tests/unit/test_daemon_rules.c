@@ -118,9 +118,20 @@ static const ReasonCase reasons[] = {
       .memory_max_mib = 128,
       .is_suspended = TRUE,
       .is_opportunistic = TRUE,
-      .backing = " (which takes 2 vCPUs)"},
+      .node = "n1",
+      .backing = &(const BerthReasonBacking){2, 1, 80, 1024}},
      "it needs more than its 64 MiB of memory, and gets no more in slack: it stands still; when "
-     "its node or another one can back all of it (which takes 2 vCPUs), it is given more there, up "
+     "its node or another one can back all of it (which takes 2 vCPUs and 80M that nobody has "
+     "reserved: n1 has 1 and 1G, of which jobs that are planned there may take some), it is given "
+     "more there, up to 128 MiB, and goes on; berth resize --memory moves it to one that can now, "
+     "if there is any, berth thaw lets it go on as it is"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 128,
+      .is_suspended = TRUE,
+      .is_opportunistic = TRUE},
+     "it needs more than its 64 MiB of memory, and gets no more in slack: it stands still; when "
+     "its node or another one can back all of it, it is given more there, up "
      "to 128 MiB, and goes on; berth resize --memory moves it to one that can now, if there is "
      "any, berth thaw lets it go on as it is"},
     {{.reason = BERTH__REASON__REASON_AT_LIMIT,
