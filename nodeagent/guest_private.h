@@ -117,7 +117,8 @@ struct BerthGuest {
     gboolean asks_size_again;    /* something has changed since it was */
     guint64 resized_mib;         /* what it had of its memory at the last answer */
     guint64 needed_mib;          /* what it used of it at its last report, or G_MAXUINT64 */
-    guint64 used_then_mib;       /* what its processes used as that was wanted, or G_MAXUINT64 */
+    guint64
+        used_then_mib; /* what its processes used at its first report since that is wanted, or G_MAXUINT64 */
     guint silences; /* answers in a row, each after a pause, of which nothing had come */
     guint resize_source;
     GError *resize_error;   /* why it is to have again what it had; NULL: it is not */

@@ -184,28 +184,38 @@ static void report(AgentFixture *fixture, guint64 total_mib, guint64 used_mib)
 static void memory_that_a_guest_takes_meanwhile_is_left_to_it(void **state)
 {
     static const struct {
+        guint64 memory_mib, wanted_mib, keeps_mib;
         guint64 total_mib[2], used_mib[2];
         gboolean is_given_up; /* with the second report */
     } cases[] = {
-        {{60, 48}, {20, 30}, TRUE},  {{60, 48}, {30, 36}, FALSE}, /* by little */
-        {{60, 48}, {12, 23}, FALSE},                              /* and would still do */
-        {{60, 48}, {40, 30}, FALSE}, {{60, 30}, {20, 20}, FALSE},
+        {64, 32, 48, {60, 48}, {20, 30}, TRUE},
+        {64, 32, 48, {60, 48}, {30, 36}, FALSE}, /* by little */
+        {64, 32, 48, {60, 48}, {12, 23}, FALSE}, /* and would still do */
+        {64, 32, 48, {60, 48}, {40, 30}, FALSE},
+        {64, 32, 48, {60, 30}, {20, 20}, FALSE},
+        /* A 32nd of what it has, where that is more than 8 MiB. */
+        {1024, 512, 768, {1000, 768}, {460, 493}, TRUE},
+        {1024, 512, 768, {1000, 768}, {460, 492}, FALSE},
+        {1024, 512, 768, {1000, 768}, {400, 481}, TRUE},
+        {1024, 512, 768, {1000, 768}, {400, 480}, FALSE},
     };
     AgentFixture *fixture = running(state);
-    fixture->hypervisor->least_mib = 48;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         Answer answer = {0};
-        BerthDomainSize size = {1, 32, 0, FALSE};
+        BerthDomainSize size = {1, cases[i].wanted_mib, 0, FALSE};
+        fixture->hypervisor->least_mib = 0;
+        assert_int_equal(resize(fixture, 1, cases[i].memory_mib, 0), 0);
+        fixture->hypervisor->least_mib = cases[i].keeps_mib;
         berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
-        run_until(agent_fixture_guest(fixture)->resized_mib == 48);
+        run_until(agent_fixture_guest(fixture)->resized_mib == cases[i].keeps_mib);
         report(fixture, cases[i].total_mib[0], cases[i].used_mib[0]);
         assert_null(agent_fixture_guest(fixture)->resize_error);
         report(fixture, cases[i].total_mib[1], cases[i].used_mib[1]);
         assert_int_equal(agent_fixture_guest(fixture)->resize_error != NULL, cases[i].is_given_up);
         run_until(answer.is_given);
         assert_int_equal(answer.code, BERTH_ERROR_FAILED_PRECONDITION);
-        assert_limits(fixture, 1, 64, 0);
-        assert_int_equal(fixture->hypervisor->memory_mib, 64);
+        assert_limits(fixture, 1, cases[i].memory_mib, 0);
+        assert_int_equal(fixture->hypervisor->memory_mib, cases[i].memory_mib);
     }
 }
 
