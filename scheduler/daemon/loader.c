@@ -106,18 +106,19 @@ static gboolean load_prior(const Berth__StoredPrior *stored, gpointer user_data,
     return TRUE;
 }
 
-static BerthJobEntry *add_entry(BerthDaemon *daemon, const Berth__Job *job,
-                                Berth__StoredTask *const *tasks, gsize n_tasks, gboolean has_files)
+/* Takes the records. */
+static BerthJobEntry *add_entry(BerthDaemon *daemon, BerthStoreLoadedJob *loaded)
 {
-    BerthJobEntry *entry = berth_job_table_add(daemon->jobs, berth_pb_dup(&job->base));
+    gboolean has_files = *loaded->spec->stdout_path || *loaded->spec->stderr_path;
+    BerthJobEntry *entry = berth_job_table_add(daemon->jobs, g_steal_pointer(&loaded->job));
     entry->wants_output = has_files;
-    for (gsize i = 0; i < n_tasks; i++) {
-        BerthTaskEntry *task =
-            berth_job_table_add_task(entry, tasks[i]->task->index, berth_pb_dup(&tasks[i]->base));
-        task->wants_output = has_files && !tasks[i]->output_copied;
+    for (gsize i = 0; i < loaded->n_tasks; i++) {
+        Berth__StoredTask *stored = g_steal_pointer(&loaded->tasks[i]);
+        BerthTaskEntry *task = berth_job_table_add_task(entry, stored->task->index, stored);
+        task->wants_output = has_files && !stored->output_copied;
     }
-    if (berth_job_state_is_final((BerthJobState)job->state))
-        berth_job_table_finished(daemon->jobs, job->id);
+    if (berth_job_state_is_final((BerthJobState)entry->job->state))
+        berth_job_table_finished(daemon->jobs, entry->job->id);
     return entry;
 }
 
@@ -128,9 +129,10 @@ static gboolean is_only_output(const Berth__StoredTask *stored)
            berth_job_state_is_final((BerthJobState)stored->task->state);
 }
 
-static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Berth__JobSpec *spec,
+static void restore_in_core(BerthDaemon *daemon, const Berth__JobSpec *spec,
                             const BerthJobEntry *entry)
 {
+    const Berth__Job *job = entry->job;
     g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
     g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks + 1);
     gsize n_tasks = 0;
@@ -164,31 +166,27 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
         give_back(daemon, &restored);
 }
 
-static gboolean are_consistent(const Berth__Job *job, Berth__StoredTask *const *tasks,
-                               gsize n_tasks)
+static gboolean is_consistent(const BerthStoreLoadedJob *loaded)
 {
-    for (gsize i = 0; i < n_tasks; i++)
-        if (!tasks[i]->task || tasks[i]->task->job != job->id)
+    for (gsize i = 0; i < loaded->n_tasks; i++)
+        if (!loaded->tasks[i]->task || loaded->tasks[i]->task->job != loaded->job->id)
             return FALSE;
-    return job->array || n_tasks == 1;
+    return loaded->job->array || loaded->n_tasks == 1;
 }
 
-static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                         Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
-                         GError **error)
+static gboolean load_job(BerthStoreLoadedJob *loaded, gpointer user_data, GError **error)
 {
     BerthDaemon *daemon = user_data;
-    if (!are_consistent(job, tasks, n_tasks)) {
+    if (!is_consistent(loaded)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
                     "the records of job %" G_GUINT64_FORMAT
                     " in the state database contradict each "
                     "other (%zu tasks, where one of that job is due); put a backup of the database "
                     "in its place",
-                    job->id, n_tasks);
+                    loaded->job->id, loaded->n_tasks);
         return FALSE;
     }
-    gboolean has_files = *spec->stdout_path || *spec->stderr_path;
-    restore_in_core(daemon, job, spec, add_entry(daemon, job, tasks, n_tasks, has_files));
+    restore_in_core(daemon, loaded->spec, add_entry(daemon, loaded));
     berth_job_table_rest(daemon->jobs);
     return TRUE;
 }

@@ -12,8 +12,8 @@ typedef struct {
     BerthStoreCounters counters;
 } Load;
 
-/* Hands each record of SQL, unpacked, to the loader. */
-typedef gboolean (*RecordFunc)(StoreDb *db, Load *load, const ProtobufCMessage *message,
+/* Hands each record of SQL, unpacked, to the loader, which may take it. */
+typedef gboolean (*RecordFunc)(StoreDb *db, Load *load, ProtobufCMessage **message,
                                StoreStatement *row, GError **error);
 
 static gboolean load_each(StoreDb *db, const char *sql, const char *what,
@@ -32,35 +32,36 @@ static gboolean load_each(StoreDb *db, const char *sql, const char *what,
         ProtobufCMessage *message = store_column_message(select, 0, descriptor, what, error);
         if (message == NULL)
             return FALSE;
-        gboolean ok = func(db, load, message, select, error);
-        protobuf_c_message_free_unpacked(message, NULL);
+        gboolean ok = func(db, load, &message, select, error);
+        if (message != NULL)
+            protobuf_c_message_free_unpacked(message, NULL);
         if (!ok)
             return FALSE;
     }
 }
 
-static gboolean load_node(StoreDb *db, Load *load, const ProtobufCMessage *message,
-                          StoreStatement *row, GError **error)
+static gboolean load_node(StoreDb *db, Load *load, ProtobufCMessage **message, StoreStatement *row,
+                          GError **error)
 {
-    return load->loader->node((const Berth__StoredNode *)message, load->user_data, error);
+    return load->loader->node((const Berth__StoredNode *)*message, load->user_data, error);
 }
 
-static gboolean load_image(StoreDb *db, Load *load, const ProtobufCMessage *message,
-                           StoreStatement *row, GError **error)
+static gboolean load_image(StoreDb *db, Load *load, ProtobufCMessage **message, StoreStatement *row,
+                           GError **error)
 {
-    return load->loader->image((const Berth__Image *)message, load->user_data, error);
+    return load->loader->image((const Berth__Image *)*message, load->user_data, error);
 }
 
-static gboolean load_use(StoreDb *db, Load *load, const ProtobufCMessage *message,
-                         StoreStatement *row, GError **error)
+static gboolean load_use(StoreDb *db, Load *load, ProtobufCMessage **message, StoreStatement *row,
+                         GError **error)
 {
-    return load->loader->use((const Berth__StoredUse *)message, load->user_data, error);
+    return load->loader->use((const Berth__StoredUse *)*message, load->user_data, error);
 }
 
-static gboolean load_prior(StoreDb *db, Load *load, const ProtobufCMessage *message,
-                           StoreStatement *row, GError **error)
+static gboolean load_prior(StoreDb *db, Load *load, ProtobufCMessage **message, StoreStatement *row,
+                           GError **error)
 {
-    return load->loader->prior((const Berth__StoredPrior *)message, load->user_data, error);
+    return load->loader->prior((const Berth__StoredPrior *)*message, load->user_data, error);
 }
 
 static gboolean load_unwanted(StoreDb *db, const Load *load, GError **error)
@@ -82,20 +83,23 @@ static gboolean load_unwanted(StoreDb *db, const Load *load, GError **error)
     }
 }
 
-static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *message,
-                         StoreStatement *row, GError **error)
+static gboolean load_job(StoreDb *db, Load *load, ProtobufCMessage **message, StoreStatement *row,
+                         GError **error)
 {
-    const Berth__Job *job = (const Berth__Job *)message;
-    g_autoptr(GPtrArray) tasks = store_tasks_read_open(db, job->id, error);
+    BerthStoreLoadedJob loaded = {.job = (Berth__Job *)*message};
+    g_autoptr(GPtrArray) tasks = store_tasks_read_open(db, loaded.job->id, error);
     if (tasks == NULL)
         return FALSE;
     Berth__JobSpec *spec =
         store_column_message(row, 1, &berth__job_spec__descriptor, "load a job", error);
     if (spec == NULL)
         return FALSE;
+    loaded.spec = spec;
+    loaded.tasks = (Berth__StoredTask **)tasks->pdata;
+    loaded.n_tasks = tasks->len;
     gboolean ok = store_read_dependencies(db, spec, error) &&
-                  load->loader->job(job, spec, (Berth__StoredTask *const *)tasks->pdata, tasks->len,
-                                    load->user_data, error);
+                  load->loader->job(&loaded, load->user_data, error);
+    *message = (ProtobufCMessage *)loaded.job;
     berth__job_spec__free_unpacked(spec, NULL);
     return ok;
 }

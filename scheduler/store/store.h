@@ -51,15 +51,21 @@ typedef enum {
     BERTH_UNWANTED_REMOVAL = 2, /* it was the object of an image that was removed */
 } BerthUnwanted;
 
-/* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
- * tasks that are not done with are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
- * while berth_store_load() waits, maybe in another thread; must not call the store. */
+/* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; TASKS are those that are not done with.
+ * Who is called may take JOB, and any of TASKS, and leaves NULL in their place. */
+typedef struct {
+    Berth__Job *job;
+    const Berth__JobSpec *spec;
+    Berth__StoredTask **tasks;
+    gsize n_tasks;
+} BerthStoreLoadedJob;
+
+/* Everything else is (transfer none). FALSE stops and fails with ERROR. Called while berth_store_load() waits, maybe in another
+ * thread; must not call the store. */
 typedef struct {
     gboolean (*node)(const Berth__StoredNode *node, gpointer user_data, GError **error);
     gboolean (*image)(const Berth__Image *image, gpointer user_data, GError **error);
-    gboolean (*job)(const Berth__Job *job, const Berth__JobSpec *spec,
-                    Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
-                    GError **error);
+    gboolean (*job)(BerthStoreLoadedJob *loaded, gpointer user_data, GError **error);
     gboolean (*use)(const Berth__StoredUse *use, gpointer user_data, GError **error);
     gboolean (*prior)(const Berth__StoredPrior *prior, gpointer user_data, GError **error);
     gboolean (*unwanted)(const char *image_id, BerthUnwanted why, gpointer user_data,

@@ -62,14 +62,12 @@ static gboolean see_image(const Berth__Image *image, gpointer data, GError **err
 }
 
 /* Every job that is there is whole. */
-static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
-                        GError **error)
+static gboolean see_job(BerthStoreLoadedJob *loaded, gpointer data, GError **error)
 {
     guint64 *count = data;
-    assert_int_equal(n_tasks, 1);
-    assert_int_equal(job->id, *count + 1);
-    *count = job->id;
+    assert_int_equal(loaded->n_tasks, 1);
+    assert_int_equal(loaded->job->id, *count + 1);
+    *count = loaded->job->id;
     return TRUE;
 }
 

@@ -152,14 +152,12 @@ typedef struct {
     gsize n_unstarted;
 } Seen;
 
-static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
-                        GError **error)
+static gboolean see_job(BerthStoreLoadedJob *loaded, gpointer user_data, GError **error)
 {
     Seen *seen = user_data;
     seen->n_jobs++;
-    seen->n_tasks = n_tasks;
-    seen->n_unstarted = job->n_unstarted;
+    seen->n_tasks = loaded->n_tasks;
+    seen->n_unstarted = loaded->job->n_unstarted;
     return TRUE;
 }
 

@@ -32,18 +32,17 @@ static gboolean see_image(const Berth__Image *image, gpointer data, GError **err
     return TRUE;
 }
 
-static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
-                        GError **error)
+static gboolean see_job(BerthStoreLoadedJob *loaded, gpointer data, GError **error)
 {
     Seen *seen = data;
-    if (job->id == seen->refuse_job) {
+    if (loaded->job->id == seen->refuse_job) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL, "refused");
         return FALSE;
     }
-    g_string_append_printf(seen->seen, "job:%d/%s/%d", (int)job->id, spec->image, (int)n_tasks);
-    for (gsize i = 0; i < n_tasks; i++)
-        g_string_append_printf(seen->seen, ":%d", (int)tasks[i]->task->state);
+    g_string_append_printf(seen->seen, "job:%d/%s/%d", (int)loaded->job->id, loaded->spec->image,
+                           (int)loaded->n_tasks);
+    for (gsize i = 0; i < loaded->n_tasks; i++)
+        g_string_append_printf(seen->seen, ":%d", (int)loaded->tasks[i]->task->state);
     g_string_append_c(seen->seen, ' ');
     return TRUE;
 }

@@ -177,16 +177,14 @@ static gboolean see_unwanted(const char *image_id, BerthUnwanted why, gpointer d
     return TRUE;
 }
 
-static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
-                        GError **error)
+static gboolean see_job(BerthStoreLoadedJob *loaded, gpointer data, GError **error)
 {
     Seen *seen = data;
-    assert_int_equal(job->id, 7);
-    assert_int_equal(n_tasks, 1);
-    assert_int_equal(tasks[0]->task->job, 7);
-    assert_int_equal(tasks[0]->starved_usec, 0);
-    assert_int_equal(tasks[0]->peak_mib, 0);
+    assert_int_equal(loaded->job->id, 7);
+    assert_int_equal(loaded->n_tasks, 1);
+    assert_int_equal(loaded->tasks[0]->task->job, 7);
+    assert_int_equal(loaded->tasks[0]->starved_usec, 0);
+    assert_int_equal(loaded->tasks[0]->peak_mib, 0);
     seen->n_jobs++;
     return TRUE;
 }
