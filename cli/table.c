@@ -30,18 +30,26 @@ void berth_table_free(BerthTable *table)
     g_free(table);
 }
 
+/* Most are of ASCII, and there may be a million of them. */
+static gboolean is_printable(gunichar c)
+{
+    if (c < 0x80)
+        return g_ascii_isprint((char)c);
+    GUnicodeType type = g_unichar_type(c);
+    return !g_unichar_iscntrl(c) && type != G_UNICODE_FORMAT && type != G_UNICODE_LINE_SEPARATOR &&
+           type != G_UNICODE_PARAGRAPH_SEPARATOR;
+}
+
 char *berth_printable(const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     GString *result = g_string_new(NULL);
-    for (const char *p = valid; *p != '\0'; p = g_utf8_next_char(p)) {
-        gunichar c = g_utf8_get_char(p);
-        GUnicodeType type = g_unichar_type(c);
-        if (g_unichar_iscntrl(c) || type == G_UNICODE_FORMAT || type == G_UNICODE_LINE_SEPARATOR ||
-            type == G_UNICODE_PARAGRAPH_SEPARATOR)
-            g_string_append_c(result, '?');
+    for (const char *p = valid, *next; *p != '\0'; p = next) {
+        next = g_utf8_next_char(p);
+        if (is_printable(g_utf8_get_char(p)))
+            g_string_append_len(result, p, next - p);
         else
-            g_string_append_unichar(result, c);
+            g_string_append_c(result, '?');
     }
     return g_string_free(result, FALSE);
 }
@@ -66,6 +74,8 @@ guint berth_terminal_width(FILE *stream)
 
 static guint char_width(gunichar c)
 {
+    if (c < 0x80)
+        return 1;
     return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
 }
 
@@ -163,17 +173,23 @@ char *berth_text_cut(const char *text, guint width)
     return g_strndup(text, (gsize)(end - text));
 }
 
+static void append_spaces(GString *line, guint n)
+{
+    gsize length = line->len;
+    g_string_set_size(line, length + n);
+    memset(line->str + length, ' ', n);
+}
+
 static void append_cell(GString *line, const BerthColumn *column, const char *text, guint width)
 {
-    g_autofree char *head = berth_text_width(text) > width ? berth_text_cut(text, width - 1) : NULL;
-    g_autofree char *shown = head ? g_strconcat(head, "…", NULL) : g_strdup(text);
-    guint pad = width - berth_text_width(shown);
-    if (line->len > 0)
-        g_string_append_printf(line, "%*s", (int)GAP, "");
-    if (column->right)
-        g_string_append_printf(line, "%*s%s", (int)pad, "", shown);
-    else
-        g_string_append_printf(line, "%s%*s", shown, (int)pad, "");
+    guint whole = berth_text_width(text);
+    g_autofree char *head = whole > width ? berth_text_cut(text, width - 1) : NULL;
+    guint pad = width - (head ? berth_text_width(head) + 1 : whole);
+    append_spaces(line, (line->len > 0 ? GAP : 0) + (column->right ? pad : 0));
+    g_string_append(line, head ? head : text);
+    if (head)
+        g_string_append(line, "…");
+    append_spaces(line, column->right ? 0 : pad);
 }
 
 /* One line of the table, of TEXTS or, if that is NULL, of the titles. */

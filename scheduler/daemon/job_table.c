@@ -117,7 +117,7 @@ static Berth__StoredTask *new_task(guint64 job, guint32 index)
 
 /* --- rest ------------------------------------------------------------------------------------- */
 
-static Slot *find_slot(BerthJobTable *table, guint64 job)
+static Slot *find_slot(const BerthJobTable *table, guint64 job)
 {
     return g_hash_table_lookup(table->jobs, &job);
 }
@@ -316,6 +316,12 @@ BerthJobEntry *berth_job_table_find(BerthJobTable *table, guint64 job)
         wake(slot);
     note_awake(table, slot);
     return slot->entry;
+}
+
+gboolean berth_job_table_is_resting(const BerthJobTable *table, guint64 job)
+{
+    const Slot *slot = find_slot(table, job);
+    return slot && slot->is_resting;
 }
 
 BerthTaskEntry *berth_job_table_find_task(BerthJobTable *table, guint64 job, guint32 task)

@@ -65,6 +65,8 @@ BerthTaskEntry *berth_job_table_add_task(BerthJobEntry *entry, guint32 index,
                                          Berth__StoredTask *stored);
 /* NULL: not an unfinished job. An entry is there until the loop goes on (berth_job_table_rest()), as are those of its tasks. */
 BerthJobEntry *berth_job_table_find(BerthJobTable *table, guint64 job);
+/* JOB, which is no array, waits, has never started, and nothing is known of it but what is in its record. */
+gboolean berth_job_table_is_resting(const BerthJobTable *table, guint64 job);
 /* NULL also for an index that has no entry. */
 BerthTaskEntry *berth_job_table_find_task(BerthJobTable *table, guint64 job, guint32 task);
 /* The task is done with, and with its last one the job. */

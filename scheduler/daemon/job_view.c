@@ -338,40 +338,57 @@ static gboolean is_unstarted(const Berth__Job *job, const Berth__Task *task)
     return job->array && task->state == BERTH__JOB_STATE__PENDING && task->epoch == 0;
 }
 
+/* It waits, and never had a guest: its record is all that there is, which is not looked for where there are many. */
+static gboolean is_only_record(BerthDaemon *daemon, const Berth__Task *task)
+{
+    return task->state == BERTH__JOB_STATE__PENDING && task->epoch == 0 &&
+           berth_job_table_is_resting(daemon->jobs, task->job);
+}
+
+static void refresh_task(BerthDaemon *daemon, Berth__Job *job, Berth__Task *task,
+                         const BerthTaskEntry *entry)
+{
+    if (task->state == BERTH__JOB_STATE__PENDING) {
+        refresh_pending(daemon, job, task, entry);
+        refresh_size_saved(job, task, entry->stored);
+        if (!job->array)
+            job->reason = task->reason;
+    } else if (task->state == BERTH__JOB_STATE__RUNNING) {
+        refresh_stop(job, task, entry);
+        refresh_usage(daemon, task, entry);
+        refresh_spared(daemon, task);
+        refresh_away(daemon, task);
+    } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
+        refresh_usage(daemon, task, entry);
+        if (task->to_disk)
+            refresh_size_saved(job, task, entry->stored);
+        refresh_still(daemon, job, task);
+        refresh_spared(daemon, task);
+        refresh_away(daemon, task);
+    } else if (berth_job_state_is_final((BerthJobState)task->state)) {
+        /* Once more for what an older release has stored. */
+        task->output_pending |= entry->wants_output;
+    }
+}
+
 void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
 {
     if (job->array)
         refresh_array(daemon, job);
     for (gsize i = 0; i < job->n_tasks; i++) {
         Berth__Task *task = job->tasks[i];
+        if (is_only_record(daemon, task)) {
+            refresh_pending(daemon, job, task, NULL);
+            job->reason = task->reason;
+            continue;
+        }
         const BerthTaskEntry *entry =
             berth_job_table_find_task(daemon->jobs, task->job, task->index);
         if (!entry && is_unstarted(job, task))
             refresh_pending(daemon, job, task, NULL);
-        if (!entry || entry->stored->task->state != task->state ||
-            entry->stored->task->epoch != task->epoch)
-            continue;
-        if (task->state == BERTH__JOB_STATE__PENDING) {
-            refresh_pending(daemon, job, task, entry);
-            refresh_size_saved(job, task, entry->stored);
-            if (!job->array)
-                job->reason = task->reason;
-        } else if (task->state == BERTH__JOB_STATE__RUNNING) {
-            refresh_stop(job, task, entry);
-            refresh_usage(daemon, task, entry);
-            refresh_spared(daemon, task);
-            refresh_away(daemon, task);
-        } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
-            refresh_usage(daemon, task, entry);
-            if (task->to_disk)
-                refresh_size_saved(job, task, entry->stored);
-            refresh_still(daemon, job, task);
-            refresh_spared(daemon, task);
-            refresh_away(daemon, task);
-        } else if (berth_job_state_is_final((BerthJobState)task->state)) {
-            /* Once more for what an older release has stored. */
-            task->output_pending |= entry->wants_output;
-        }
+        if (entry && entry->stored->task->state == task->state &&
+            entry->stored->task->epoch == task->epoch)
+            refresh_task(daemon, job, task, entry);
     }
 }
 

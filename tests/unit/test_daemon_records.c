@@ -493,6 +493,8 @@ static void job_that_waits_rests_and_is_as_it_was(void **state)
 {
     g_autoptr(BerthJobTable) table = table_with_job();
     BerthJobEntry *entry = berth_job_table_find(table, 7);
+    assert_false(berth_job_table_is_resting(table, 7));
+    assert_false(berth_job_table_is_resting(table, 8));
     entry->job->held = TRUE;
     entry->wants_output = TRUE;
     entry->tasks[0]->wants_output = TRUE;
@@ -502,7 +504,9 @@ static void job_that_waits_rests_and_is_as_it_was(void **state)
     assert_int_equal(begun->len, 0);
     assert_int_equal(berth_job_table_size(table), 1);
     assert_int_equal(berth_job_table_count_image(table, "busybox"), 1);
+    assert_true(berth_job_table_is_resting(table, 7));
     entry = berth_job_table_find(table, 7);
+    assert_false(berth_job_table_is_resting(table, 7));
     assert_true(entry->job->held && entry->wants_output && entry->tasks[0]->wants_output);
     assert_string_equal(entry->job->image, "busybox");
     assert_int_equal(entry->n_tasks, 1);
@@ -522,6 +526,7 @@ static void job_that_has_begun_does_not_rest(void **state)
     task->stored->task->state = BERTH__JOB_STATE__PENDING;
     task->detail = g_strdup("its node is on fire");
     berth_job_table_rest(table);
+    assert_false(berth_job_table_is_resting(table, 7));
     g_autoptr(GArray) told = berth_job_table_begun(table);
     assert_int_equal(told->len, 1);
     task = berth_job_table_find_task(table, 7, 0);
